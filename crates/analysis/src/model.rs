@@ -1,0 +1,182 @@
+use experiment::{Description, Facts, Header, Known, Metric, Point};
+use serde::Serialize;
+
+/// A run, analysed: everything that any report style prints.
+#[derive(Debug, Clone)]
+pub struct Analysis {
+    /// What was asked.
+    pub header: Header,
+    /// Where the run stands.
+    pub state: State,
+    /// What was read of the machine, by variant, in the order of the variants; empty for imported figures.
+    pub facts: Vec<(String, Facts)>,
+    /// Facts that differ between variants though nobody asked for it: name, then the value per variant.
+    pub unasked: Vec<Difference>,
+    /// One table per workload and metric, in the order of the experiment.
+    pub tables: Vec<Table>,
+    /// What the two runs of the baseline say about this machine; missing without A/A.
+    pub aa: Known<AaSummary>,
+    /// The number of primary comparisons over which "better" and "worse" are corrected.
+    pub family: usize,
+    /// Trials that ended, good or bad.
+    pub trials: usize,
+    /// Trials that yielded nothing, with their number per reason.
+    pub missing: Vec<(String, usize)>,
+    /// Blocks of the point that has the most.
+    pub blocks: u32,
+    /// Sentences that readers must know: a torn tail, throttling, differences between versions.
+    pub notices: Vec<String>,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// All that was asked is done.
+    Finished,
+    /// It was stopped, with the reason, and can be resumed.
+    Interrupted(String),
+    /// It has no end yet: it runs, or it was killed.
+    Unfinished,
+    /// Its figures come from elsewhere.
+    Imported,
+}
+
+/// A fact that differs between variants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The name of the fact.
+    pub fact: String,
+    /// Its value per variant, in the order of the variants.
+    pub values: Vec<Option<String>>,
+}
+
+/// One workload and one metric: a row per point, a cell per variant.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// The label of the workload.
+    pub workload: String,
+    /// The workload.
+    pub description: Description,
+    /// The metric.
+    pub metric: Metric,
+    /// The names of the variants, the baseline first.
+    pub variants: Vec<String>,
+    /// The rows, in the order of the points.
+    pub rows: Vec<Row>,
+}
+
+/// One point of a table.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The point.
+    pub point: Point,
+    /// A cell per variant, in their order.
+    pub cells: Vec<Cell>,
+    /// The baseline against its twin.
+    pub aa: Known<AaPair>,
+}
+
+/// Workload × point × variant, for one metric.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// The variant.
+    pub variant: String,
+    /// Its values, one per block in which it has one.
+    pub values: Vec<BlockValue>,
+    /// The statistic of the values.
+    pub value: Known<f64>,
+    /// Their standard deviation, with n-1.
+    pub stddev: Known<f64>,
+    /// Standard deviation over mean, in percent.
+    pub cv_pct: Known<f64>,
+    /// Statistic over the baseline's, never inverted.
+    pub ratio: Known<f64>,
+    /// (this - baseline) / baseline, in percent, raw sign.
+    pub change_pct: Known<f64>,
+    /// The same with the sign turned for metrics where lower is better: positive is good. The baseline has 0.0, or
+    /// -0.0 where lower is better.
+    pub improvement_pct: Known<f64>,
+    /// The estimated effect against the baseline; missing for the baseline itself.
+    pub effect: Known<Effect>,
+    /// What may be claimed.
+    pub verdict: Verdict,
+    /// Why, in one sentence.
+    pub reason: String,
+}
+
+/// The value of one block.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct BlockValue {
+    /// The block, from 1.
+    pub block: u32,
+    /// The trial's value: the statistic of its samples.
+    pub value: f64,
+}
+
+/// An estimated effect with its interval.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Effect {
+    /// Whether the figures below are ratios (variant over baseline) or, for values that are not positive,
+    /// differences (variant minus baseline).
+    pub scale: stats::Scale,
+    /// The Hodges-Lehmann estimate.
+    pub estimate: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end of the interval.
+    pub high: f64,
+    /// The confidence of the interval, such as 0.95.
+    pub confidence: f64,
+    /// The p value of "no difference".
+    pub p: f64,
+    /// In how many blocks both sides have a value.
+    pub blocks: usize,
+}
+
+/// What may be claimed about a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The baseline, with which the others are compared.
+    Baseline,
+    /// Better than the baseline.
+    Better,
+    /// Worse than the baseline.
+    Worse,
+    /// Inside the margin.
+    Same,
+    /// Neither can be said.
+    Undecided,
+    /// The feature that the variant turns on did not run.
+    NotExercised,
+    /// There are no values.
+    Missing,
+    /// Shown, not judged: the metric is not primary.
+    Unjudged,
+}
+
+/// The baseline against its twin at one point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AaPair {
+    /// The twin's values.
+    pub values: Vec<BlockValue>,
+    /// The twin over the baseline.
+    pub effect: Known<Effect>,
+    /// Whether the test fired.
+    pub fired: bool,
+}
+
+/// What all A/A pairs say together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AaSummary {
+    /// Pairs that could be tested.
+    pub pairs: usize,
+    /// Pairs on which the test fired.
+    pub fired: usize,
+    /// The largest difference of a pair, in percent, without sign.
+    pub largest_pct: f64,
+    /// The rate at which the test fires by chance.
+    pub stated_rate: f64,
+    /// Whether it fired more often than chance explains.
+    pub distrust: bool,
+}

@@ -1,0 +1,378 @@
+use crate::{
+    Description, Knob, KnobError, Known, Missing, ParamError, Params, Point, Scope, Variant, VariantError,
+    did_you_mean,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use thiserror::Error;
+
+/// The margin inside which a difference counts as none, in percent, unless the experiment names another.
+pub const MARGIN_PCT: f64 = 2.0;
+
+/// What is asked: workloads, points, variants, blocks and the target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// What the experiment is about, for the head of the report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The workloads, each with its points and parameters.
+    pub workloads: Vec<Entry>,
+    /// The variants; the first is the baseline.
+    pub variants: Vec<Variant>,
+    /// Parameters for every workload that has them.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// How many blocks.
+    pub blocks: Blocks,
+    /// The margin inside which a difference counts as none, in percent.
+    pub margin_pct: f64,
+    /// The seed of every random choice; drawn and recorded when the run starts if none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Whether the baseline runs twice in each block.
+    pub aa: bool,
+    /// Where trials run.
+    pub target: TargetKind,
+    /// The longest that one trial may take, in seconds, before it is killed and counted as missing.
+    pub deadline_s: f64,
+    /// What `--scale small` changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub small: Option<Scale>,
+}
+
+/// One workload of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The workload's name.
+    pub workload: String,
+    /// What reports call it; differs from the name when one workload stands in an experiment more than once.
+    pub label: String,
+    /// The points to take; empty for the workload's own.
+    #[serde(default)]
+    pub points: Vec<Point>,
+    /// Parameters of this workload.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+}
+
+impl Entry {
+    /// A workload under its own name, with its own points and parameters.
+    pub fn of(workload: &str) -> Entry {
+        Entry { workload: workload.into(), label: workload.into(), points: Vec::new(), set: BTreeMap::new() }
+    }
+}
+
+/// How many blocks a point gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Blocks {
+    /// Just so many.
+    Exactly(u32),
+    /// Until every comparison of the point is decided, looking after 8, 12, 20 and 40 blocks.
+    UntilDecided,
+}
+
+impl Blocks {
+    /// The number of blocks that a point cannot exceed.
+    pub fn cap(self) -> u32 {
+        match self {
+            Blocks::Exactly(blocks) => blocks,
+            Blocks::UntilDecided => 40,
+        }
+    }
+}
+
+impl fmt::Display for Blocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Blocks::Exactly(blocks) => write!(f, "{blocks} blocks"),
+            Blocks::UntilDecided => write!(f, "until decided, at most {} blocks", self.cap()),
+        }
+    }
+}
+
+/// Where trials run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetKind {
+    /// On this machine.
+    Local,
+}
+
+impl TargetKind {
+    /// Reads the value of `--target`.
+    ///
+    /// # Errors
+    /// When it names no target that this build has.
+    pub fn parse(text: &str) -> Result<TargetKind, AskError> {
+        match text {
+            "local" => Ok(TargetKind::Local),
+            _ => Err(AskError::Target(text.into())),
+        }
+    }
+}
+
+impl fmt::Display for TargetKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TargetKind::Local => f.write_str("local"),
+        }
+    }
+}
+
+/// What `--scale small` makes of an experiment.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Scale {
+    /// Fewer blocks.
+    #[serde(default)]
+    pub blocks: Option<Blocks>,
+    /// Parameters for every workload that has them.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// Points and parameters by the label of the workload.
+    #[serde(default)]
+    pub workloads: BTreeMap<String, ScaleEntry>,
+}
+
+/// What `--scale small` makes of one workload.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ScaleEntry {
+    /// Other points, unless empty.
+    #[serde(default)]
+    pub points: Vec<Point>,
+    /// Parameters.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+}
+
+/// What is wrong with an experiment.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum AskError {
+    /// A workload that kduel does not have.
+    #[error("no workload is called `{name}`; {hint}")]
+    Workload {
+        /// The name that was given.
+        name: String,
+        /// The nearest, or all of them.
+        hint: String,
+    },
+    /// A target that this build does not have.
+    #[error("no target is called `{0}`; known is: local")]
+    Target(String),
+    /// Nothing to run.
+    #[error("the experiment names no workload; name one, such as `kduel run hackbench`")]
+    NoWorkload,
+    /// Two workloads or variants of one name.
+    #[error("two {what} are called `{name}`; give each its own name")]
+    Twice {
+        /// `variants` or `workloads`.
+        what: &'static str,
+        /// The shared name.
+        name: String,
+    },
+    /// A number outside its limits.
+    #[error("`{what}` cannot be {value}: it takes {wanted}")]
+    Number {
+        /// The setting.
+        what: &'static str,
+        /// The value that was given.
+        value: String,
+        /// What it takes.
+        wanted: &'static str,
+    },
+    /// A parameter that none of the workloads has.
+    #[error("no workload of this experiment has a parameter `{name}`; {hint}")]
+    Stray {
+        /// The parameter.
+        name: String,
+        /// The nearest, or all of them.
+        hint: String,
+    },
+    /// A parameter or point that a workload does not take.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// A variant that cannot be.
+    #[error(transparent)]
+    Variant(#[from] VariantError),
+    /// A knob that cannot be.
+    #[error(transparent)]
+    Knob(#[from] KnobError),
+    /// `--scale small` of an experiment that does not say what small means.
+    #[error("the experiment has no [scale.small] table that says what `--scale small` means for it")]
+    NoScale,
+}
+
+impl Experiment {
+    /// An experiment of these workloads and variants with every setting at its default.
+    pub fn new(workloads: Vec<Entry>, variants: Vec<Variant>) -> Experiment {
+        Experiment {
+            title: None,
+            workloads,
+            variants,
+            set: BTreeMap::new(),
+            blocks: Blocks::Exactly(10),
+            margin_pct: MARGIN_PCT,
+            seed: None,
+            aa: true,
+            target: TargetKind::Local,
+            deadline_s: 600.0,
+            small: None,
+        }
+    }
+
+    /// The experiment as `--scale small` makes it.
+    ///
+    /// # Errors
+    /// When it does not say what small means.
+    pub fn scaled_small(mut self) -> Result<Experiment, AskError> {
+        let small = self.small.take().ok_or(AskError::NoScale)?;
+        for label in small.workloads.keys() {
+            if !self.workloads.iter().any(|entry| entry.label == *label) {
+                return Err(AskError::Workload {
+                    name: label.clone(),
+                    hint: did_you_mean(label, self.workloads.iter().map(|entry| entry.label.as_str())),
+                });
+            }
+        }
+        if let Some(blocks) = small.blocks {
+            self.blocks = blocks;
+        }
+        self.set.extend(small.set);
+        for entry in &mut self.workloads {
+            if let Some(scale) = small.workloads.get(&entry.label) {
+                if !scale.points.is_empty() {
+                    entry.points = scale.points.clone();
+                }
+                entry.set.extend(scale.set.clone());
+            }
+        }
+        Ok(self)
+    }
+
+    /// Checks everything that can be checked without the machine, and fills in the points that were left open.
+    /// `describe` knows the workloads, `names` lists them.
+    ///
+    /// # Errors
+    /// At the first thing that cannot be meant; the error says what could be.
+    pub fn checked(
+        mut self,
+        describe: impl Fn(&str) -> Option<Description>,
+        names: &[&str],
+    ) -> Result<Experiment, AskError> {
+        if self.workloads.is_empty() {
+            return Err(AskError::NoWorkload);
+        }
+        if self.variants.is_empty() {
+            self.variants.push(Variant::new("base", Vec::new())?);
+        }
+        let number = |what, value: String, wanted| Err(AskError::Number { what, value, wanted });
+        if !(self.margin_pct > 0.0 && self.margin_pct <= 50.0) {
+            return number("margin", self.margin_pct.to_string(), "a percentage above 0, at most 50");
+        }
+        if !(self.deadline_s > 0.0 && self.deadline_s <= 1e6) {
+            return number("deadline", self.deadline_s.to_string(), "seconds above 0, at most 1000000");
+        }
+        if let Blocks::Exactly(blocks) = self.blocks
+            && !(1..=100_000).contains(&blocks)
+        {
+            return number("blocks", blocks.to_string(), "a whole number from 1 to 100000");
+        }
+        unique("variants", self.variants.iter().map(|variant| variant.name.as_str()))?;
+        unique("workloads", self.workloads.iter().map(|entry| entry.label.as_str()))?;
+
+        let mut descriptions = Vec::new();
+        for entry in &mut self.workloads {
+            let description = describe(&entry.workload).ok_or_else(|| AskError::Workload {
+                name: entry.workload.clone(),
+                hint: did_you_mean(&entry.workload, names.iter().copied()),
+            })?;
+            if entry.points.is_empty() {
+                entry.points = description.axis.points.clone();
+            }
+            for point in &entry.points {
+                description.check_point(point)?;
+            }
+            unique("points", entry.points.iter().map(Point::as_str))?;
+            for name in entry.set.keys() {
+                description.parameter(name)?;
+            }
+            descriptions.push(description);
+        }
+        let variants = self.variants.iter().flat_map(|variant| &variant.knobs);
+        let set_by_variants = variants.filter_map(|knob| match &knob.scope {
+            Scope::Parameter(name) => Some(name),
+            _ => None,
+        });
+        for name in self.set.keys().chain(set_by_variants) {
+            if !descriptions.iter().any(|description| description.parameter(name).is_ok()) {
+                let all = descriptions.iter().flat_map(|d| &d.parameters).map(|p| p.name.as_str());
+                return Err(AskError::Stray {
+                    name: name.clone(),
+                    hint: did_you_mean(name, all.chain(Knob::FORMS)),
+                });
+            }
+        }
+        for (entry, description) in self.workloads.iter().zip(&descriptions) {
+            for variant in &self.variants {
+                self.params(entry, variant, description)?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// The parameters of `entry` under `variant`: the variant's knobs before the entry's own, before the
+    /// experiment's, before the defaults.
+    ///
+    /// # Errors
+    /// When a value is not one that the parameter takes.
+    pub fn params(
+        &self,
+        entry: &Entry,
+        variant: &Variant,
+        description: &Description,
+    ) -> Result<Params, ParamError> {
+        let mut set = BTreeMap::new();
+        let knobs = variant.knobs.iter().filter_map(|knob| match &knob.scope {
+            Scope::Parameter(name) => Some((name, &knob.value)),
+            _ => None,
+        });
+        for (name, value) in self.set.iter().chain(&entry.set).chain(knobs) {
+            if description.parameter(name).is_ok() {
+                set.insert(name.clone(), value.clone());
+            }
+        }
+        description.params(&set)
+    }
+
+    /// Whether `variant` changes anything for a workload. A variant whose every knob is a parameter that the
+    /// workload does not have would measure the baseline against itself.
+    ///
+    /// # Errors
+    /// Says which knobs do not apply.
+    pub fn applies(&self, variant: &Variant, description: &Description) -> Known<()> {
+        let idle = |scope: &Scope| match scope {
+            Scope::Parameter(name) => description.parameter(name).is_err(),
+            _ => false,
+        };
+        if variant.knobs.is_empty() || variant.knobs.iter().any(|knob| !idle(&knob.scope)) {
+            return Ok(());
+        }
+        Err(Missing::because(format!("{} does not apply to {}", variant.knobs_in_words(), description.name)))
+    }
+
+    /// The baseline: the first variant.
+    pub fn baseline(&self) -> Option<&Variant> {
+        self.variants.first()
+    }
+}
+
+fn unique<'a>(what: &'static str, names: impl Iterator<Item = &'a str>) -> Result<(), AskError> {
+    let mut seen = std::collections::BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(AskError::Twice { what, name: name.into() });
+        }
+    }
+    Ok(())
+}

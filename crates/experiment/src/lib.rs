@@ -1,0 +1,30 @@
+//! What is asked of kduel and what came out of it: the words of the whole project as types, with their TOML and
+//! JSON forms. Nothing here reads a file, a clock or the machine.
+
+mod description;
+mod experiment;
+mod facts;
+mod knob;
+mod metric;
+mod missing;
+mod nearest;
+mod params;
+mod point;
+mod record;
+mod toml_form;
+mod variant;
+
+pub use description::{Axis, Description, Kind, Parameter};
+pub use experiment::{AskError, Blocks, Entry, Experiment, MARGIN_PCT, Scale, TargetKind};
+pub use facts::Facts;
+pub use knob::{Knob, KnobError, Scope};
+pub use metric::{Direction, Metric, Statistic};
+pub use missing::{Known, Missing};
+pub use nearest::{did_you_mean, nearest};
+pub use params::{ParamError, Params};
+pub use point::Point;
+pub use record::{
+    Ending, Evidence, Failure, Header, Imported, Outcome, Record, Summary, TrialKey, TrialRecord, Usage,
+};
+pub use toml_form::{TomlError, from_toml, to_toml};
+pub use variant::{Variant, VariantError};

@@ -1,0 +1,34 @@
+/// The candidate that looks most like `word`, if any is near enough to be a likely slip of the fingers.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// The end of an error about an unknown word: the nearest known one, or else the list of all of them.
+pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    match nearest(word, candidates.clone()) {
+        Some(candidate) => format!("did you mean `{candidate}`?"),
+        None => {
+            let all: Vec<&str> = candidates.into_iter().collect();
+            format!("known are: {}", all.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_finds_its_word_and_noise_finds_none() {
+        let words = ["hackbench", "global-lock", "futex-wake"];
+        assert_eq!(nearest("hakbench", words), Some("hackbench"));
+        assert_eq!(nearest("globallock", words), Some("global-lock"));
+        assert_eq!(nearest("zzz", words), None);
+        assert!(did_you_mean("zzz", words).contains("futex-wake"));
+    }
+}

@@ -1,0 +1,28 @@
+//! The clock of every measurement.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds of the monotonic raw clock: never set, never slewed.
+#[inline]
+pub fn now_ns() -> u64 {
+    let time = clock_gettime(ClockId::MonotonicRaw);
+    // The monotonic clocks count up from boot, so neither part is negative.
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Seconds from `start_ns` to `end_ns`; negative if the clock went backwards, which a caller must refuse.
+pub fn seconds_between(start_ns: u64, end_ns: u64) -> f64 {
+    (end_ns as i128 - start_ns as i128) as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_beyond_one_second_and_backwards_are_exact() {
+        assert_eq!(seconds_between(999_999_999, 3_000_000_000), 2.000000001);
+        assert_eq!(seconds_between(2_000_000_000, 1_000_000_000), -1.0);
+        assert!(now_ns() <= now_ns());
+    }
+}

@@ -1,0 +1,122 @@
+//! A crew of threads that start together.
+
+use crate::Failure;
+use rustix::thread::futex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+const CLOSED: u32 = 0;
+const OPEN: u32 = 1;
+const CANCELLED: u32 = 2;
+
+/// The gate at which a crew waits, so that creating threads is never part of what is measured.
+pub struct Gate {
+    state: AtomicU32,
+    arrived: AtomicU32,
+}
+
+impl Gate {
+    /// Arrives and waits. False means that the crew could not be completed and every member must leave.
+    #[must_use]
+    pub fn wait(&self) -> bool {
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+        wake_all(&self.arrived);
+        while self.state.load(Ordering::Acquire) == CLOSED {
+            sleep_while(&self.state, CLOSED);
+        }
+        self.state.load(Ordering::Acquire) == OPEN
+    }
+
+    /// Lets the crew go: one store and one wake-up for all.
+    pub fn open(&self) {
+        self.turn(OPEN);
+    }
+
+    fn turn(&self, state: u32) {
+        self.state.store(state, Ordering::Release);
+        wake_all(&self.state);
+    }
+
+    fn wait_for(&self, count: u32) {
+        loop {
+            let arrived = self.arrived.load(Ordering::Acquire);
+            if arrived >= count {
+                return;
+            }
+            sleep_while(&self.arrived, arrived);
+        }
+    }
+}
+
+fn sleep_while(word: &AtomicU32, value: u32) {
+    // EAGAIN and EINTR mean that the caller has to look again, which it does in any case.
+    let _ = futex::wait(word, futex::Flags::PRIVATE, value, None);
+}
+
+fn wake_all(word: &AtomicU32) {
+    // Waking cannot fail on an aligned word of our own.
+    let _ = futex::wake(word, futex::Flags::PRIVATE, i32::MAX as u32);
+}
+
+/// Starts `count` threads that run `body(index, gate)`, waits until all have called [`Gate::wait`], and then calls
+/// `conduct`, which must open the gate. Returns what `conduct` returned and what each thread did, by index.
+///
+/// # Errors
+/// When a thread cannot be started: the others are released, leave and are joined first. When a thread panics.
+pub fn run<T: Send, R>(
+    count: usize,
+    body: impl Fn(usize, &Gate) -> T + Sync,
+    conduct: impl FnOnce(&Gate) -> R,
+) -> Result<(R, Vec<T>), Failure> {
+    let gate = Gate { state: AtomicU32::new(CLOSED), arrived: AtomicU32::new(0) };
+    let (gate, body) = (&gate, &body);
+    thread::scope(|scope| {
+        let mut members = Vec::with_capacity(count);
+        for index in 0..count {
+            // Thousands of threads must fit; the work of a member needs no deep stack.
+            let builder = thread::Builder::new().stack_size(256 * 1024);
+            match builder.spawn_scoped(scope, move || body(index, gate)) {
+                Ok(member) => members.push(member),
+                Err(error) => {
+                    gate.turn(CANCELLED);
+                    return Err(Failure::Spawn { nth: index + 1, count, why: error.to_string() });
+                }
+            }
+        }
+        gate.wait_for(count as u32);
+        let conducted = conduct(gate);
+        let mut results = Vec::with_capacity(count);
+        for member in members {
+            let result = member.join();
+            results.push(result.map_err(|_| Failure::Invariant("a thread of the workload panicked".into()))?);
+        }
+        Ok((conducted, results))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_works_before_the_gate_opens() {
+        let started = AtomicU32::new(0);
+        let (before, results) = run(
+            8,
+            |index, gate| {
+                assert!(gate.wait());
+                started.fetch_add(1, Ordering::SeqCst);
+                index
+            },
+            |gate| {
+                let before = started.load(Ordering::SeqCst);
+                gate.open();
+                before
+            },
+        )
+        .unwrap();
+        assert_eq!(before, 0);
+        assert_eq!(results, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(started.into_inner(), 8);
+    }
+}

@@ -1,0 +1,19 @@
+use crate::Workload;
+
+/// Every workload, in the order of `kduel list workloads`. A new one is its file and a line here.
+static WORKLOADS: &[&dyn Workload] = &[];
+
+/// Every workload, in the order of `kduel list workloads`.
+pub fn all() -> impl Iterator<Item = &'static dyn Workload> {
+    WORKLOADS.iter().copied()
+}
+
+/// The workload of this name.
+pub fn find(name: &str) -> Option<&'static dyn Workload> {
+    all().find(|workload| workload.describe().name == name)
+}
+
+/// The names of all workloads.
+pub fn names() -> Vec<String> {
+    all().map(|workload| workload.describe().name).collect()
+}

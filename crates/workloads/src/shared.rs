@@ -1,0 +1,74 @@
+//! The parameters that every workload has.
+
+use crate::Failure;
+use experiment::{Parameter, Params};
+use std::time::Duration;
+
+/// The value of `via` that means kduel's own implementation.
+pub const OURS: &str = "kduel";
+
+/// Appends `semantics`, `via`, `warmup` and `settle` to a workload's own parameters. `originals` are the words
+/// that `via` takes besides `kduel`.
+pub fn with_shared(mut own: Vec<Parameter>, originals: &[&str]) -> Vec<Parameter> {
+    let mut via = vec![OURS];
+    via.extend(originals);
+    own.push(Parameter::choice(
+        "semantics",
+        &["original", "strict"],
+        "`original` keeps the quirks of the original benchmark so that figures line up with posted ones; \
+         `strict` fixes them",
+    ));
+    own.push(Parameter::choice(
+        "via",
+        &via,
+        "which implementation does the work: kduel's own, or the installed original",
+    ));
+    own.push(Parameter::decimal(
+        "warmup",
+        0.0,
+        0.0,
+        3600.0,
+        "seconds for which the work is done before anything is measured",
+    ));
+    own.push(Parameter::decimal(
+        "settle",
+        0.02,
+        0.0,
+        3600.0,
+        "seconds of rest in the fresh process before it begins",
+    ));
+    own
+}
+
+/// Which traits of the original benchmark are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Semantics {
+    /// All of them, so that figures line up with posted ones.
+    Original,
+    /// None that distort the measurement.
+    Strict,
+}
+
+/// The semantics that were asked for.
+///
+/// # Errors
+/// When the workload's description lacks the parameter.
+pub fn semantics(params: &Params) -> Result<Semantics, Failure> {
+    Ok(if params.text("semantics")? == "strict" { Semantics::Strict } else { Semantics::Original })
+}
+
+/// The original that was asked for by `via`, or `None` for kduel's own implementation.
+///
+/// # Errors
+/// When the workload's description lacks the parameter.
+pub fn via(params: &Params) -> Result<Option<&str>, Failure> {
+    Ok(Some(params.text("via")?).filter(|via| *via != OURS))
+}
+
+/// The time for which the work is done before anything is measured.
+///
+/// # Errors
+/// When the workload's description lacks the parameter.
+pub fn warmup(params: &Params) -> Result<Duration, Failure> {
+    Ok(Duration::from_secs_f64(params.decimal("warmup")?))
+}
