@@ -1,0 +1,317 @@
+//! The undo journal: what machine-wide settings were before a knob was turned, written down first, so that they are
+//! put back even when the process that turned them was killed.
+//!
+//! A directory holds one file per owner with one checksummed JSON object per line: who the owner is, then each
+//! setting with its old value. A setting stands in at most one of them. Everything that reads or writes there
+//! holds the lock of the directory.
+
+use crate::owner::Owner;
+use crate::{ReadError, Root};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+const SUFFIX: &str = "undo";
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The settings that this process has turned, and how to put them back. Dropping it puts them back too, in the
+/// process that made it; a child that inherited it by fork leaves them alone.
+#[derive(Debug)]
+pub struct Undo {
+    directory: PathBuf,
+    owner: Owner,
+    /// Made at the first setting: a duel that turns none leaves no file.
+    journal: Option<(PathBuf, File)>,
+    turned: Vec<Setting>,
+}
+
+/// A setting with a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restored {
+    /// The file.
+    pub path: PathBuf,
+    /// The value that was written back.
+    pub value: String,
+}
+
+type Setting = Restored;
+
+/// A setting that could not be put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unrestored {
+    /// The file, and the value that belongs there.
+    pub setting: Restored,
+    /// What went wrong.
+    pub why: String,
+    /// Whether it was kept in the journal, so that a later command with more rights puts it back.
+    pub kept: bool,
+}
+
+/// What came of putting settings back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Those that have their old value again, in the order in which it was done.
+    pub restored: Vec<Restored>,
+    /// Those that have not.
+    pub failed: Vec<Unrestored>,
+}
+
+/// Why the undo journal could not be used. No setting was turned.
+#[derive(Debug, Error)]
+pub enum UndoError {
+    /// A file or directory of the journal.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Another process has held the lock for long.
+    #[error("{} stays locked by another kduel", path.display())]
+    Locked {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// Two runs would turn the same setting under each other.
+    #[error("{} is already turned by another kduel, process {pid}; wait until it has ended", path.display())]
+    Held {
+        /// The setting.
+        path: PathBuf,
+        /// The owner.
+        pid: u32,
+    },
+    /// This process could not be described.
+    #[error(transparent)]
+    Owner(#[from] ReadError),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Line {
+    Owner(Owner),
+    Was(Setting),
+}
+
+impl Undo {
+    /// Nothing is turned yet. `directory` is made when the first setting is.
+    ///
+    /// # Errors
+    /// When this process cannot be told apart from others, since /proc is not there.
+    pub fn new(directory: impl Into<PathBuf>) -> Result<Undo, UndoError> {
+        Ok(Undo::owned_by(Owner::this(&Root::real())?, directory))
+    }
+
+    fn owned_by(owner: Owner, directory: impl Into<PathBuf>) -> Undo {
+        Undo { directory: directory.into(), owner, journal: None, turned: Vec::new() }
+    }
+
+    /// Writes down what the file `path` holds, and returns when that is on disk. `value` reads it, and is called when
+    /// no other run has the setting turned. What is written down first is what will be put back.
+    ///
+    /// # Errors
+    /// When it could not be read or written down, or when another live run has turned the same setting.
+    pub fn note<E: From<UndoError>>(
+        &mut self,
+        path: &Path,
+        value: impl FnOnce() -> Result<String, E>,
+    ) -> Result<(), E> {
+        if self.turned.iter().any(|setting| setting.path == path) {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.directory).map_err(failed("make", &self.directory))?;
+        let _lock = lock(&self.directory)?;
+        // What a dead run left turned must not be taken for the old value.
+        recover_locked(&self.directory, &self.owner, &mut Recovery::default())?;
+        for journal in journals(&self.directory)? {
+            let (owner, settings) = read(&journal)?;
+            if let Some(owner) = owner.filter(|owner| owner.same_boot(&self.owner) && *owner != self.owner)
+                && settings.iter().any(|setting| setting.path == path)
+            {
+                return Err(UndoError::Held { path: path.into(), pid: owner.pid }.into());
+            }
+        }
+        let setting = Setting { path: path.into(), value: value()? };
+        let (name, file) = match &mut self.journal {
+            Some(open) => open,
+            none => none.insert(create(&self.directory, &self.owner)?),
+        };
+        append(file, &Line::Was(setting.clone())).map_err(failed("write", name))?;
+        self.turned.push(setting);
+        Ok(())
+    }
+
+    /// Puts every setting back, the last one first.
+    pub fn restore(&mut self) -> Recovery {
+        let mut recovery = Recovery::default();
+        let turned = std::mem::take(&mut self.turned);
+        let kept = put_back(&turned, &mut recovery);
+        if let Some((name, _)) = self.journal.take()
+            && !kept
+        {
+            // If this fails the next recovery writes the same values again.
+            let _ = fs::remove_file(name);
+        }
+        recovery
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        if self.owner.pid == std::process::id() {
+            self.restore();
+        }
+    }
+}
+
+/// Puts back what processes left turned that died on this machine in this boot. What a live process has turned is
+/// left alone, and so is what belongs to another machine; what was turned before a reboot is forgotten, since
+/// the reboot has undone it. Safe against any number of processes that do the same.
+///
+/// # Errors
+/// When the directory is there and cannot be read or locked.
+pub fn recover(directory: &Path) -> Result<Recovery, UndoError> {
+    let mut recovery = Recovery::default();
+    if !journals(directory)?.is_empty() {
+        let _lock = lock(directory)?;
+        recover_locked(directory, &Owner::this(&Root::real())?, &mut recovery)?;
+    }
+    Ok(recovery)
+}
+
+fn recover_locked(directory: &Path, this: &Owner, recovery: &mut Recovery) -> Result<(), UndoError> {
+    for journal in journals(directory)? {
+        let (owner, settings) = read(&journal)?;
+        let kept = match owner {
+            Some(owner) if owner.machine != this.machine => true,
+            Some(owner) if owner.boot != this.boot => false,
+            Some(owner) if owner.runs(&Root::real()) => true,
+            Some(_) => put_back(&settings, recovery),
+            // Its owner died before it had written down anything, and so before it had turned anything.
+            None => false,
+        };
+        if !kept {
+            fs::remove_file(&journal).map_err(failed("remove", &journal))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes old values back in reverse order and says whether the journal must be kept for somebody with more rights.
+fn put_back(settings: &[Setting], recovery: &mut Recovery) -> bool {
+    let mut kept = false;
+    for setting in settings.iter().rev() {
+        match write_setting(&setting.path, &setting.value) {
+            Ok(()) => recovery.restored.push(setting.clone()),
+            Err(error) => {
+                let forbidden = matches!(
+                    error.kind(),
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+                );
+                kept |= forbidden;
+                let unrestored =
+                    Unrestored { setting: setting.clone(), why: error.to_string(), kept: forbidden };
+                recovery.failed.push(unrestored);
+            }
+        }
+    }
+    kept
+}
+
+/// Writes a value to a settings file of the kernel in one piece.
+pub(crate) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
+    // Never creates: a misspelt name below a writable directory must not become a file.
+    let mut file = fs::OpenOptions::new().write(true).truncate(true).open(path)?;
+    file.write_all(format!("{value}\n").as_bytes())
+}
+
+/// The lock of the directory, held until the file is closed.
+fn lock(directory: &Path) -> Result<File, UndoError> {
+    let path = directory.join("lock");
+    let file = fs::OpenOptions::new().create(true).append(true).open(&path).map_err(failed("open", &path))?;
+    let start = Instant::now();
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) if start.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(Errno::WOULDBLOCK) => return Err(UndoError::Locked { path }),
+            Err(error) => return Err(failed("lock", &path)(error.into())),
+        }
+    }
+}
+
+fn create(directory: &Path, owner: &Owner) -> Result<(PathBuf, File), UndoError> {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let boot: String = owner.boot.chars().take(8).filter(char::is_ascii_alphanumeric).collect();
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{boot}-{}-{}-{number}.{SUFFIX}", owner.pid, owner.start_ticks);
+    let path = directory.join(name);
+    let mut file =
+        fs::OpenOptions::new().create_new(true).append(true).open(&path).map_err(failed("make", &path))?;
+    append(&mut file, &Line::Owner(owner.clone())).map_err(failed("write", &path))?;
+    File::open(directory).and_then(|dir| dir.sync_all()).map_err(failed("sync", directory))?;
+    Ok((path, file))
+}
+
+fn append(file: &mut File, line: &Line) -> io::Result<()> {
+    let json = serde_json::to_string(line)?;
+    file.write_all(format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes())).as_bytes())?;
+    file.sync_data()
+}
+
+/// The journals in a directory, in the order of their names; none where there is no directory.
+fn journals(directory: &Path) -> Result<Vec<PathBuf>, UndoError> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed("read", directory))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(failed("read", directory))?.path();
+        if path.extension().is_some_and(|extension| extension == SUFFIX) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The owner and the settings of a journal. A line that is torn or damaged is passed over: each is on disk before
+/// the setting that it speaks of is turned, so that a torn one speaks of none.
+fn read(journal: &Path) -> Result<(Option<Owner>, Vec<Setting>), UndoError> {
+    let bytes = match fs::read(journal) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((None, Vec::new())),
+        bytes => bytes.map_err(failed("read", journal))?,
+    };
+    let (mut owner, mut settings) = (None, Vec::new());
+    for line in String::from_utf8_lossy(&bytes).lines() {
+        match parse(line) {
+            Some(Line::Owner(found)) => owner = Some(found),
+            Some(Line::Was(setting)) => settings.push(setting),
+            None => {}
+        }
+    }
+    Ok((owner, settings))
+}
+
+fn parse(line: &str) -> Option<Line> {
+    let (checksum, json) = line.split_once(' ')?;
+    let whole = u32::from_str_radix(checksum, 16) == Ok(crc32fast::hash(json.as_bytes()));
+    whole.then(|| serde_json::from_str(json).ok())?
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> UndoError {
+    let path = path.to_path_buf();
+    move |source| UndoError::Io { action, path, source }
+}
