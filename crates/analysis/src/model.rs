@@ -63,6 +63,8 @@ pub struct Table {
     pub variants: Vec<String>,
     /// The rows, in the order of the points.
     pub rows: Vec<Row>,
+    /// The step of the clock or counter behind the samples, where it is coarse enough to show, in the metric's unit.
+    pub tick: Option<f64>,
 }
 
 /// One point of a table.
@@ -98,6 +100,9 @@ pub struct Cell {
     pub improvement_pct: Known<f64>,
     /// The estimated effect against the baseline; missing for the baseline itself.
     pub effect: Known<Effect>,
+    /// The share of the variance of its single samples that lies between trials (intraclass correlation, 0 to 1):
+    /// what repeating inside a trial cannot average out. Missing where trials yield one sample each.
+    pub icc: Known<f64>,
     /// What may be claimed.
     pub verdict: Verdict,
     /// Why, in one sentence.
@@ -127,8 +132,11 @@ pub struct Effect {
     pub high: f64,
     /// The confidence of the interval, such as 0.95.
     pub confidence: f64,
-    /// The p value of "no difference".
+    /// The p value of "no difference", of this comparison alone.
     pub p: f64,
+    /// The p value after the correction for several looks and for the family, on which the verdict rests; `None` where
+    /// nothing is judged.
+    pub p_corrected: Option<f64>,
     /// In how many blocks both sides have a value.
     pub blocks: usize,
 }
