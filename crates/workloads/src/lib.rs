@@ -7,8 +7,13 @@
 pub mod clock;
 pub mod crew;
 mod failure;
+mod global_lock;
+mod hackbench;
+mod originals;
+mod processes;
 mod registry;
 pub mod shared;
+mod shared_words;
 mod trial;
 
 pub use failure::Failure;

@@ -1,7 +1,10 @@
 use crate::Workload;
 
 /// Every workload, in the order of `kduel list workloads`. A new one is its file and a line here.
-static WORKLOADS: &[&dyn Workload] = &[];
+static WORKLOADS: &[&dyn Workload] = &[
+    &crate::global_lock::GlobalLock,
+    &crate::hackbench::Hackbench,
+];
 
 /// Every workload, in the order of `kduel list workloads`.
 pub fn all() -> impl Iterator<Item = &'static dyn Workload> {

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use experiment::{Parameter, Params};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The value of `via` that means kduel's own implementation.
 pub const OURS: &str = "kduel";
@@ -71,4 +71,16 @@ pub fn via(params: &Params) -> Result<Option<&str>, Failure> {
 /// When the workload's description lacks the parameter.
 pub fn warmup(params: &Params) -> Result<Duration, Failure> {
     Ok(Duration::from_secs_f64(params.decimal("warmup")?))
+}
+
+/// Does `work` again and again until the warm-up time of `params` is over; not at all where it is 0.
+///
+/// # Errors
+/// What `work` failed with.
+pub fn warm_up(params: &Params, mut work: impl FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
+    let (time, start) = (warmup(params)?, Instant::now());
+    while start.elapsed() < time {
+        work()?;
+    }
+    Ok(())
 }

@@ -1,0 +1,103 @@
+//! hackbench of rt-tests and `perf bench sched messaging`.
+
+use super::{Original, Program, decimal, perf};
+use crate::hackbench::{Mode, Plan, Transport};
+use crate::shared::warm_up;
+use crate::{Failure, Trial};
+use experiment::Params;
+
+/// Runs the original and returns the seconds that it printed.
+pub fn run(original: Original, plan: &Plan, params: &Params, trial: &mut Trial) -> Result<f64, Failure> {
+    let (program, arguments) = match original {
+        Original::RtTests => (Program::find("hackbench", "rt-tests")?, rt_tests_arguments(plan)),
+        Original::Perf => (perf(trial)?, perf_arguments(plan)?),
+    };
+    if original == Original::RtTests {
+        let help = program.run(&["--help"])?;
+        trial.note(format!("measured by {}", help.lines().next().unwrap_or("hackbench").trim()));
+    }
+    trial.note("the original cuts its time off to whole milliseconds");
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    warm_up(params, || program.run(&arguments).map(drop))?;
+    let output = program.run(&arguments)?;
+    time_s(&output)
+}
+
+fn rt_tests_arguments(plan: &Plan) -> Vec<String> {
+    let Plan { groups, fds, loops, datasize, .. } = plan;
+    let mut arguments = vec![
+        format!("--groups={groups}"),
+        format!("--fds={fds}"),
+        format!("--loops={loops}"),
+        format!("--datasize={datasize}"),
+        if plan.mode == Mode::Thread { "--threads" } else { "--process" }.into(),
+    ];
+    if plan.transport == Transport::Pipe {
+        arguments.push("--pipe".into());
+    }
+    arguments
+}
+
+fn perf_arguments(plan: &Plan) -> Result<Vec<String>, Failure> {
+    if plan.fds != 20 || plan.datasize != 100 {
+        return Err(Failure::Refused(
+            "`perf bench sched messaging` always has fds=20 and datasize=100; leave them so or take via=rt-tests".into(),
+        ));
+    }
+    let mut arguments = vec![
+        "bench".into(),
+        "sched".into(),
+        "messaging".into(),
+        format!("--group={}", plan.groups),
+        format!("--nr_loops={}", plan.loops),
+    ];
+    if plan.mode == Mode::Thread {
+        arguments.push("--thread".into());
+    }
+    if plan.transport == Transport::Pipe {
+        arguments.push("--pipe".into());
+    }
+    Ok(arguments)
+}
+
+/// The time in the output of either: `Time: 0.048`, or `     Total time: 0.060 [sec]`.
+fn time_s(output: &str) -> Result<f64, Failure> {
+    let said = |line: &str| {
+        let (head, rest) = line.split_once(':')?;
+        let value = rest.trim().strip_suffix("[sec]").unwrap_or(rest);
+        matches!(head.trim(), "Time" | "Total time").then(|| decimal(value))?
+    };
+    output.lines().rev().find_map(said).filter(|time_s| *time_s >= 0.0).ok_or_else(|| {
+        let line = super::last_line(output).unwrap_or("nothing");
+        Failure::Refused(format!("no time could be read from what the original printed; its last line: {line}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_originals_are_read() {
+        let rt_tests = "Running in process mode with 1 groups using 40 file descriptors each (== 40 tasks)\n\
+                        Each sender will pass 100 messages of 100 bytes\nTime: 0.048\n";
+        assert_eq!(time_s(rt_tests).unwrap(), 0.048);
+        let perf = "# Running 'sched/messaging' benchmark:\n# 20 sender and receiver processes per group\n\
+                    # 1 groups == 40 processes run\n\n     Total time: 0.060 [sec]\n";
+        assert_eq!(time_s(perf).unwrap(), 0.060);
+    }
+
+    #[test]
+    fn a_decimal_comma_and_lines_around_it_do_no_harm() {
+        assert_eq!(time_s("Time: 12,345\nwarning: the clock is slow\n").unwrap(), 12.345);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_quoted() {
+        for output in ["Time: soon\n", "Time: nan\n", "Time: -1\n", "longest: 3 Time\n"] {
+            let error = time_s(output).unwrap_err().to_string();
+            assert!(error.contains(output.trim()), "{error}");
+        }
+        assert!(time_s("").unwrap_err().to_string().contains("nothing"));
+    }
+}

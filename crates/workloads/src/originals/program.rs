@@ -1,0 +1,79 @@
+use crate::Failure;
+use crate::processes::ending;
+use rustix::process::{Signal, set_parent_process_death_signal};
+use std::env;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// An installed program.
+#[derive(Debug)]
+pub struct Program {
+    path: PathBuf,
+}
+
+impl Program {
+    /// The program `name` on PATH.
+    ///
+    /// # Errors
+    /// When it is not there; the error names the Debian package that brings it.
+    pub fn find(name: &str, package: &str) -> Result<Program, Failure> {
+        on_path(name).map(|path| Program { path }).ok_or_else(|| {
+            Failure::Refused(format!("{name} is not installed; `apt-get install {package}` brings it"))
+        })
+    }
+
+    /// Runs it to its end and returns what it printed. It is killed when this thread ends.
+    ///
+    /// # Errors
+    /// When it cannot be started or does not leave with status 0; the error quotes what it said last.
+    pub fn run(&self, arguments: &[&str]) -> Result<String, Failure> {
+        let mut command = Command::new(&self.path);
+        // Numbers are to be printed in one form.
+        command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
+        die_with_parent(&mut command);
+        let line = format!("`{} {}`", self.path.display(), arguments.join(" "));
+        let output =
+            command.output().map_err(|error| Failure::Refused(format!("{line} did not start: {error}")))?;
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        match ending(output.status) {
+            None => Ok(stdout),
+            Some(how) => {
+                let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+                let said = last_line(&stderr).or_else(|| last_line(&stdout)).unwrap_or("nothing");
+                Err(Failure::Refused(format!("{line} {how}; it said: {said}")))
+            }
+        }
+    }
+}
+
+/// Has the kernel kill the command's process when the thread that started it ends.
+pub fn die_with_parent(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    // SAFETY: Between fork and exec the closure makes two system calls and neither allocates nor locks.
+    unsafe {
+        command.pre_exec(move || {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            // The parent may have died before the signal was asked for.
+            match rustix::process::getppid() == Some(parent) {
+                true => Ok(()),
+                false => Err(io::ErrorKind::BrokenPipe.into()),
+            }
+        });
+    }
+}
+
+/// The executable file of this name in one of the directories of PATH.
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let executable = |path: &Path| {
+        path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    };
+    env::split_paths(&env::var_os("PATH")?).map(|place| place.join(name)).find(|path| executable(path))
+}
+
+/// The last line that is not empty.
+pub fn last_line(text: &str) -> Option<&str> {
+    text.lines().map(str::trim).rfind(|line| !line.is_empty())
+}

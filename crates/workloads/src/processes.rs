@@ -1,0 +1,158 @@
+//! Child processes of a trial: forked from its single thread, bound to die with it, and always reaped.
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getppid, kill_process, set_parent_process_death_signal, wait, waitpid,
+};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// The children that were forked and not yet reaped. Dropping it kills and reaps the rest.
+#[derive(Debug, Default)]
+pub struct Children {
+    alive: Vec<Pid>,
+}
+
+impl Children {
+    /// No children yet, with room for `count` so that none of their forks copies a list that just moved.
+    pub fn with_capacity(count: usize) -> Children {
+        Children { alive: Vec::with_capacity(count) }
+    }
+
+    /// Forks a child that runs `body` and leaves with the status that it returns, without any clean-up of this
+    /// program. The child is killed when this thread ends.
+    ///
+    /// # Errors
+    /// When the kernel refuses another process.
+    pub fn fork(&mut self, body: impl FnOnce() -> u8) -> io::Result<()> {
+        let parent = rustix::process::getpid();
+        // SAFETY: The child shares nothing but what it maps as shared. It runs `body` and leaves by `_exit`, also
+        // when `body` panics, so it never returns into the frames that it copied. A trial has a single thread when
+        // it forks, so no lock can be held by a thread that the child does not have; where a test forks in a
+        // process with more threads, the bodies only make system calls on memory that they already own.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                let _no_way_back = LeaveOnUnwind;
+                let bound = set_parent_process_death_signal(Some(Signal::KILL));
+                // The parent may have died before the signal was asked for.
+                if bound.is_err() || getppid() != Some(parent) {
+                    leave(PANICKED);
+                }
+                leave(body())
+            }
+            child => {
+                self.alive.extend(Pid::from_raw(child));
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until all have ended. Stops at the first that did not leave with status 0, and says how it ended; the
+    /// others are then killed when this value is dropped.
+    ///
+    /// # Errors
+    /// How the first bad one ended.
+    pub fn wait_all(&mut self) -> Result<(), String> {
+        while !self.alive.is_empty() {
+            match wait(WaitOptions::empty()) {
+                Ok(Some((pid, status))) => self.reaped(pid, status)?,
+                Ok(None) | Err(Errno::INTR) => {}
+                Err(error) => return Err(format!("waiting for the children failed: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reaps those that have already ended, without waiting.
+    ///
+    /// # Errors
+    /// How the first one ended that did not leave with status 0.
+    pub fn reap_ended(&mut self) -> Result<(), String> {
+        while !self.alive.is_empty() {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => self.reaped(pid, status)?,
+                Ok(None) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(format!("waiting for the children failed: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn reaped(&mut self, pid: Pid, status: WaitStatus) -> Result<(), String> {
+        let Some(place) = self.alive.iter().position(|alive| *alive == pid) else {
+            return Ok(());
+        };
+        self.alive.swap_remove(place);
+        match ending(ExitStatus::from_raw(status.as_raw())) {
+            None => Ok(()),
+            Some(how) => Err(format!("process {} of the workload {how}", pid.as_raw_nonzero())),
+        }
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        for pid in &self.alive {
+            // It may have ended by itself.
+            let _ = kill_process(*pid, Signal::KILL);
+        }
+        for pid in &self.alive {
+            while let Err(Errno::INTR) = waitpid(Some(*pid), WaitOptions::empty()) {}
+        }
+    }
+}
+
+/// The status of a child whose body panicked or whose parent was already gone.
+const PANICKED: u8 = 101;
+
+/// A panic must not unwind into frames that belong to the parent.
+struct LeaveOnUnwind;
+
+impl Drop for LeaveOnUnwind {
+    fn drop(&mut self) {
+        leave(PANICKED)
+    }
+}
+
+fn leave(status: u8) -> ! {
+    // SAFETY: `_exit` takes any number, and it does not return.
+    unsafe { libc::_exit(status.into()) }
+}
+
+/// How a process ended, as a clause; `None` for status 0.
+pub fn ending(status: ExitStatus) -> Option<String> {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(format!("left with status {code}")),
+        (None, Some(signal)) => Some(format!("was killed by signal {signal}{}", signal_name(signal))),
+        (None, None) => Some(format!("ended in a way that wait does not explain ({status})")),
+    }
+}
+
+/// The name of a signal in parentheses, or nothing where it has none.
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGUSR1 => "SIGUSR1",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGUSR2 => "SIGUSR2",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGALRM => "SIGALRM",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGSYS => "SIGSYS",
+        _ => return String::new(),
+    };
+    format!(" ({name})")
+}
