@@ -35,7 +35,9 @@ impl Workload for GlobalLock {
             },
             parameters: with_shared(parameters(), &[]),
             metrics: metrics(),
-            requirements: vec!["for `lock=pthread-pi`: futexes with priority inheritance (CONFIG_FUTEX_PI)".into()],
+            requirements: vec![
+                "for `lock=pthread-pi`: futexes with priority inheritance (CONFIG_FUTEX_PI)".into(),
+            ],
         }
     }
 
@@ -118,7 +120,13 @@ fn parameters() -> Vec<Parameter> {
             &["same", "split"],
             "whether lock and counter stand on the same cache line, or each on its own",
         ),
-        Parameter::integer("hold", 0, 0, 1_000_000_000, "units of work inside a section, each about 6 cycles"),
+        Parameter::integer(
+            "hold",
+            0,
+            0,
+            1_000_000_000,
+            "units of work inside a section, each about 6 cycles",
+        ),
         Parameter::integer(
             "think",
             0,

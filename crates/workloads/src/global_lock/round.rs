@@ -211,7 +211,8 @@ impl Plan {
                 }
                 let began_ns = clock::now_ns();
                 let cpu_before_ns = thread_cpu_ns();
-                let mut contend = |end| self.contend(index, end, &shared.0, &mut context, &mut observer, &stop.0);
+                let mut contend =
+                    |end| self.contend(index, end, &shared.0, &mut context, &mut observer, &stop.0);
                 let mut sections = contend(self.end);
                 let finished_ns = clock::now_ns();
                 if self.no_tail && matches!(self.end, End::Split(_)) {
@@ -257,15 +258,20 @@ impl Plan {
     ) -> u64 {
         if O::IS_OFF && self.hold == 0 && self.think == 0 {
             match end {
-                End::Split(total) => contend(shared, context, Share(self.share(total, index)), &mut Idle, observer),
+                End::Split(total) => {
+                    contend(shared, context, Share(self.share(total, index)), &mut Idle, observer)
+                }
                 End::Claim(total) => contend(shared, context, Claim(total), &mut Idle, observer),
                 End::After(_) => contend(shared, context, Until(stop), &mut Idle, observer),
             }
         } else {
-            let mut units = Units { hold: self.hold, think: self.think, state: self.seed ^ (index as u64 + 1) | 1 << 63 };
+            let mut units =
+                Units { hold: self.hold, think: self.think, state: self.seed ^ (index as u64 + 1) | 1 << 63 };
             let work = &mut units;
             match end {
-                End::Split(total) => contend(shared, context, Share(self.share(total, index)), work, observer),
+                End::Split(total) => {
+                    contend(shared, context, Share(self.share(total, index)), work, observer)
+                }
                 End::Claim(total) => contend(shared, context, Claim(total), work, observer),
                 End::After(_) => contend(shared, context, Until(stop), work, observer),
             }
