@@ -68,3 +68,41 @@ fn drawn(sizes: &[u64], observed: u64, seed: u64) -> f64 {
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+        #[test]
+        fn counting_equals_the_enumeration_of_all_flips(signed in prop::collection::vec(-30..30_i64, 1..13)) {
+            let observed = signed.iter().sum::<i64>().abs();
+            let flipped = |flip: u32| -> i64 {
+                signed.iter().enumerate().map(|(i, d)| if flip >> i & 1 == 1 { -d } else { *d }).sum()
+            };
+            let flips = 1_u32 << signed.len();
+            let as_far = (0..flips).filter(|flip| flipped(*flip).abs() >= observed).count();
+            prop_assert_eq!(two_sided_p(&signed, 0), as_far as f64 / f64::from(flips));
+        }
+
+        #[test]
+        fn drawing_comes_near_counting(sizes in prop::collection::vec(1..60_u64, 20..150), seed in any::<u64>()) {
+            let total: u64 = sizes.iter().sum();
+            let observed = total - 2 * (total * 45 / 100);
+            let (drawn, exact) = (drawn(&sizes, observed, seed), exact(&sizes, ((total - observed) / 2) as usize));
+            // Six standard errors of 10,000 draws.
+            prop_assert!((drawn - exact).abs() <= 6.0 * (exact * (1.0 - exact) / 1e4).sqrt() + 2e-4);
+        }
+    }
+
+    #[test]
+    fn a_thousand_members_neither_overflow_nor_underflow() {
+        let one_side = two_sided_p(&[1; 990], 0);
+        assert!(one_side > 0.0 && one_side < 1e-290, "{one_side}");
+        let many = two_sided_p(&[7; 5000], 3);
+        assert_eq!(many, 1.0 / 10_001.0);
+    }
+}
