@@ -2,7 +2,7 @@
 
 use crate::scheduling::SchedulingError;
 use crate::undo::write_setting;
-use crate::{CpuError, CpuSet, Root, Undo, UndoError, Unusable, cpus, scheduling, value};
+use crate::{CpuError, CpuSet, Root, Undo, UndoError, Unrestored, Unusable, cpus, scheduling, value};
 use experiment::{Knob, Scope};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
@@ -64,6 +64,17 @@ pub enum Why {
         /// What it says.
         found: String,
     },
+    /// The scheduler of this kernel has no such feature.
+    #[error("this kernel has no scheduler feature {unknown}; it has {known}")]
+    Feature {
+        /// Those that it does not have.
+        unknown: String,
+        /// Those that it has, as they stand.
+        known: String,
+    },
+    /// What another variant had turned did not go back.
+    #[error("could not put back {0}")]
+    NotBack(Unrestored),
     /// The old value could not be written down, and so nothing was turned.
     #[error(transparent)]
     Undo(#[from] UndoError),
@@ -83,7 +94,7 @@ pub enum Why {
 pub fn read(root: &Root, knob: &Knob) -> Result<Option<String>, KnobProblem> {
     let read = || -> Result<Option<String>, Why> {
         let Some(path) = file(root, &knob.scope)? else { return Ok(None) };
-        old_value(&path, &knob.value).map(Some)
+        in_force(&path).map(Some)
     };
     read().map_err(problem(knob))
 }
@@ -97,7 +108,7 @@ pub fn apply(root: &Root, knobs: &[Knob], undo: &mut Undo) -> Result<(), KnobPro
     for knob in knobs {
         let mut turn = || -> Result<(), Why> {
             let Some(path) = file(root, &knob.scope)? else { return Ok(()) };
-            undo.note(&path, || old_value(&path, &knob.value))?;
+            undo.note(&path, &knob.value, || in_force(&path))?;
             write_setting(&path, &knob.value).map_err(|source| refusal(&path, source))?;
             Ok(())
         };
@@ -107,6 +118,34 @@ pub fn apply(root: &Root, knobs: &[Knob], undo: &mut Undo) -> Result<(), KnobPro
     Ok(())
 }
 
+/// Turns the knobs of the machine to just these, so that nothing of the variant before is left, and verifies them.
+/// Does nothing but verify where they are turned so already. After an error everything is put back.
+///
+/// # Errors
+/// At the first that cannot be turned or does not stay turned.
+pub fn turn_to(root: &Root, knobs: &[Knob], undo: &mut Undo) -> Result<(), KnobProblem> {
+    let mut turn = || -> Result<(), KnobProblem> {
+        let mut wanted = Vec::new();
+        for knob in knobs {
+            let path = file(root, &knob.scope).map_err(problem(knob))?;
+            wanted.extend(path.map(|path| (path, knob.value.as_str())));
+        }
+        if undo.turned().eq(wanted.iter().map(|(path, value)| (path.as_path(), *value))) {
+            return knobs.iter().try_for_each(|knob| verify(root, knob));
+        }
+        if let Some(failed) = undo.rewind().failed.pop() {
+            let knob = failed.setting.path.display().to_string();
+            return Err(KnobProblem { knob, why: Why::NotBack(failed) });
+        }
+        apply(root, knobs, undo)
+    };
+    let turned = turn();
+    if turned.is_err() {
+        undo.restore();
+    }
+    turned
+}
+
 /// Proves that a knob of the machine has its value still; says nothing about other knobs.
 ///
 /// # Errors
@@ -114,8 +153,12 @@ pub fn apply(root: &Root, knobs: &[Knob], undo: &mut Undo) -> Result<(), KnobPro
 pub fn verify(root: &Root, knob: &Knob) -> Result<(), KnobProblem> {
     let verify = || -> Result<(), Why> {
         let Some(path) = file(root, &knob.scope)? else { return Ok(()) };
-        let found = old_value(&path, &knob.value)?;
-        if value::same(&knob.value, &found) { Ok(()) } else { Err(Why::Differs { path, found }) }
+        let found = in_force(&path)?;
+        let same = match value::is_feature_list(&path) {
+            true => value::features_in_force(&knob.value, &found),
+            false => value::same(&knob.value, &found),
+        };
+        if same { Ok(()) } else { Err(Why::Differs { path, found }) }
     };
     verify().map_err(problem(knob))
 }
@@ -131,8 +174,15 @@ pub fn check(root: &Root, knobs: &[Knob]) -> Vec<KnobProblem> {
                 return Err(CpuError::Unusable(unusable).into());
             }
         }
+        if !root.is_real() && !knob.changes_machine() {
+            return Ok(());
+        }
         if let Some(path) = file(root, &knob.scope)? {
-            old_value(&path, &knob.value)?;
+            let now = in_force(&path)?;
+            let unknown = value::unknown_features(&knob.value, &now);
+            if value::is_feature_list(&path) && !unknown.is_empty() {
+                return Err(Why::Feature { unknown: unknown.join(" "), known: now });
+            }
             return writable(&path);
         }
         // What a thread may do is best asked by doing it, in one that ends at once.
@@ -201,22 +251,20 @@ fn debugfs(root: &Root) -> Result<PathBuf, Why> {
     mounted.map(|mount| root.path(mount.point)).ok_or(Why::NoDebugfs)
 }
 
-/// What would have to be written to undo the writing of `wanted`.
-fn old_value(path: &Path, wanted: &str) -> Result<String, Why> {
+/// What would have to be written to get what a file says now.
+fn in_force(path: &Path) -> Result<String, Why> {
     let bytes = std::fs::read(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => Why::Absent(path.into()),
         io::ErrorKind::PermissionDenied => Why::NeedsRoot(path.into()),
         _ => Why::Unreadable { path: path.into(), source },
     })?;
-    let text = String::from_utf8(bytes).map_err(|_| Why::Unreadable {
-        path: path.into(),
-        source: io::Error::new(io::ErrorKind::InvalidData, "it holds no text"),
-    })?;
-    if path.ends_with("sched/features") {
-        return value::feature_in_force(&text, wanted)
-            .ok_or_else(|| Why::Differs { path: path.into(), found: text.trim().into() });
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(value::in_force(&text)),
+        Err(_) => {
+            let source = io::Error::new(io::ErrorKind::InvalidData, "it holds no text");
+            Err(Why::Unreadable { path: path.into(), source })
+        }
     }
-    Ok(value::in_force(&text))
 }
 
 fn writable(path: &Path) -> Result<(), Why> {

@@ -49,6 +49,11 @@ impl Root {
         Root { top: top.into() }
     }
 
+    /// Whether this is the machine that runs this.
+    pub fn is_real(&self) -> bool {
+        self.top == Path::new("/")
+    }
+
     /// Where `inside`, a path on the machine with or without its leading slash, is found.
     pub fn path(&self, inside: impl AsRef<Path>) -> PathBuf {
         let inside = inside.as_ref();

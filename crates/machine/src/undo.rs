@@ -6,10 +6,11 @@
 //! holds the lock of the directory.
 
 use crate::owner::Owner;
-use crate::{ReadError, Root};
+use crate::{ReadError, Root, value};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -28,7 +29,14 @@ pub struct Undo {
     owner: Owner,
     /// Made at the first setting: a duel that turns none leaves no file.
     journal: Option<(PathBuf, File)>,
-    turned: Vec<Setting>,
+    noted: Vec<Noted>,
+}
+
+#[derive(Debug)]
+struct Noted {
+    was: Setting,
+    /// The value that it is turned to; nothing while it is back.
+    turned_to: Option<String>,
 }
 
 /// A setting with a value.
@@ -51,6 +59,19 @@ pub struct Unrestored {
     pub why: String,
     /// Whether it was kept in the journal, so that a later command with more rights puts it back.
     pub kept: bool,
+}
+
+impl fmt::Display for Restored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to `{}`", self.path.display(), self.value)
+    }
+}
+
+impl fmt::Display for Unrestored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let later = if self.kept { "; run any kduel command as root to put it back" } else { "" };
+        write!(f, "{}: {}{later}", self.setting, self.why)
+    }
 }
 
 /// What came of putting settings back.
@@ -111,20 +132,23 @@ impl Undo {
     }
 
     fn owned_by(owner: Owner, directory: impl Into<PathBuf>) -> Undo {
-        Undo { directory: directory.into(), owner, journal: None, turned: Vec::new() }
+        Undo { directory: directory.into(), owner, journal: None, noted: Vec::new() }
     }
 
-    /// Writes down what the file `path` holds, and returns when that is on disk. `value` reads it, and is called when
-    /// no other run has the setting turned. What is written down first is what will be put back.
+    /// Writes down what the file `path` holds before it is turned to `value`, and returns when that is on disk. `was`
+    /// reads it, and is called when no other run has the setting turned. What is written down first is what
+    /// will be put back.
     ///
     /// # Errors
     /// When it could not be read or written down, or when another live run has turned the same setting.
     pub fn note<E: From<UndoError>>(
         &mut self,
         path: &Path,
-        value: impl FnOnce() -> Result<String, E>,
+        value: &str,
+        was: impl FnOnce() -> Result<String, E>,
     ) -> Result<(), E> {
-        if self.turned.iter().any(|setting| setting.path == path) {
+        if let Some(noted) = self.noted.iter_mut().find(|noted| noted.was.path == path) {
+            noted.turned_to = Some(value.into());
             return Ok(());
         }
         fs::create_dir_all(&self.directory).map_err(failed("make", &self.directory))?;
@@ -133,29 +157,49 @@ impl Undo {
         recover_locked(&self.directory, &self.owner, &mut Recovery::default())?;
         for journal in journals(&self.directory)? {
             let (owner, settings) = read(&journal)?;
-            if let Some(owner) = owner.filter(|owner| owner.same_boot(&self.owner) && *owner != self.owner)
+            if let Some(owner) = owner.filter(|owner| owner.same_boot(&self.owner))
+                && Some(&journal) != self.journal.as_ref().map(|(name, _)| name)
                 && settings.iter().any(|setting| setting.path == path)
             {
                 return Err(UndoError::Held { path: path.into(), pid: owner.pid }.into());
             }
         }
-        let setting = Setting { path: path.into(), value: value()? };
+        let was = Setting { path: path.into(), value: was()? };
         let (name, file) = match &mut self.journal {
             Some(open) => open,
             none => none.insert(create(&self.directory, &self.owner)?),
         };
-        append(file, &Line::Was(setting.clone())).map_err(failed("write", name))?;
-        self.turned.push(setting);
+        append(file, &Line::Was(was.clone())).map_err(failed("write", name))?;
+        self.noted.push(Noted { was, turned_to: Some(value.into()) });
         Ok(())
     }
 
-    /// Puts every setting back, the last one first.
+    /// The settings that are turned now, each with the value that it was turned to.
+    pub fn turned(&self) -> impl Iterator<Item = (&Path, &str)> {
+        self.noted.iter().filter_map(|noted| Some((noted.was.path.as_path(), noted.turned_to.as_deref()?)))
+    }
+
+    /// Puts every setting back, the last one first, and keeps the journal: for the change from one variant to the
+    /// next, which then costs no write to disk.
+    pub fn rewind(&mut self) -> Recovery {
+        let turned: Vec<&Setting> =
+            self.noted.iter().filter(|noted| noted.turned_to.is_some()).map(|noted| &noted.was).collect();
+        let recovery = put_back(&turned);
+        for noted in &mut self.noted {
+            if !recovery.failed.iter().any(|failed| failed.setting == noted.was) {
+                noted.turned_to = None;
+            }
+        }
+        recovery
+    }
+
+    /// Puts every setting back, the last one first, and ends the journal. What this user may not put back stays in
+    /// it for [`recover`].
     pub fn restore(&mut self) -> Recovery {
-        let mut recovery = Recovery::default();
-        let turned = std::mem::take(&mut self.turned);
-        let kept = put_back(&turned, &mut recovery);
+        let recovery = self.rewind();
+        self.noted.clear();
         if let Some((name, _)) = self.journal.take()
-            && !kept
+            && !recovery.failed.iter().any(|failed| failed.kept)
         {
             // If this fails the next recovery writes the same values again.
             let _ = fs::remove_file(name);
@@ -194,7 +238,14 @@ fn recover_locked(directory: &Path, this: &Owner, recovery: &mut Recovery) -> Re
             Some(owner) if owner.machine != this.machine => true,
             Some(owner) if owner.boot != this.boot => false,
             Some(owner) if owner.runs(&Root::real()) => true,
-            Some(_) => put_back(&settings, recovery),
+            Some(_) => {
+                let settings: Vec<&Setting> = settings.iter().collect();
+                let Recovery { restored, failed } = put_back(&settings);
+                let kept = failed.iter().any(|failed| failed.kept);
+                recovery.restored.extend(restored);
+                recovery.failed.extend(failed);
+                kept
+            }
             // Its owner died before it had written down anything, and so before it had turned anything.
             None => false,
         };
@@ -205,32 +256,36 @@ fn recover_locked(directory: &Path, this: &Owner, recovery: &mut Recovery) -> Re
     Ok(())
 }
 
-/// Writes old values back in reverse order and says whether the journal must be kept for somebody with more rights.
-fn put_back(settings: &[Setting], recovery: &mut Recovery) -> bool {
-    let mut kept = false;
-    for setting in settings.iter().rev() {
+/// Writes old values back, the last one first.
+fn put_back(settings: &[&Setting]) -> Recovery {
+    let mut recovery = Recovery::default();
+    for &setting in settings.iter().rev() {
         match write_setting(&setting.path, &setting.value) {
             Ok(()) => recovery.restored.push(setting.clone()),
             Err(error) => {
-                let forbidden = matches!(
+                let kept = matches!(
                     error.kind(),
                     io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
                 );
-                kept |= forbidden;
-                let unrestored =
-                    Unrestored { setting: setting.clone(), why: error.to_string(), kept: forbidden };
-                recovery.failed.push(unrestored);
+                recovery.failed.push(Unrestored { setting: setting.clone(), why: error.to_string(), kept });
             }
         }
     }
-    kept
+    recovery
 }
 
-/// Writes a value to a settings file of the kernel in one piece.
+/// Writes a value to a settings file of the kernel.
 pub(crate) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
-    // Never creates: a misspelt name below a writable directory must not become a file.
-    let mut file = fs::OpenOptions::new().write(true).truncate(true).open(path)?;
-    file.write_all(format!("{value}\n").as_bytes())
+    let write = |value: &str| {
+        // Never creates: a misspelt name below a writable directory must not become a file.
+        let mut file = fs::OpenOptions::new().write(true).truncate(true).open(path)?;
+        file.write_all(format!("{value}\n").as_bytes())
+    };
+    match value::is_feature_list(path) {
+        // One word is taken at a time.
+        true => value.split_whitespace().try_for_each(write),
+        false => write(value),
+    }
 }
 
 /// The lock of the directory, held until the file is closed.

@@ -1,6 +1,7 @@
 //! The forms in which the kernel's settings files speak, and when two values mean the same.
 
 use crate::CpuSet;
+use std::path::Path;
 
 /// The value that would have to be written to get what a file says now: the selected word of `always [madvise]
 /// never` or of `none voluntary (full)`, otherwise all of it with single spaces.
@@ -16,11 +17,22 @@ pub fn in_force(text: &str) -> String {
     selected('[', ']').or_else(|| selected('(', ')')).unwrap_or_else(|| words.join(" "))
 }
 
-/// The word that undoes `wanted` in a list of features such as `NEXT_BUDDY NO_WAKEUP_PREEMPTION`, where a write
-/// turns one feature and a read shows them all. `None` where the list does not have the feature.
-pub fn feature_in_force(text: &str, wanted: &str) -> Option<String> {
-    let name = wanted.strip_prefix("NO_").unwrap_or(wanted);
-    text.split_whitespace().find(|word| word.strip_prefix("NO_").unwrap_or(word) == name).map(str::to_string)
+/// Whether a file is the scheduler's list of features, such as `PLACE_LAG NO_NEXT_BUDDY`: a read shows all of them,
+/// a write turns one.
+pub fn is_feature_list(path: &Path) -> bool {
+    path.ends_with("sched/features")
+}
+
+/// Whether every feature of `wanted` stands as asked in a list of features.
+pub fn features_in_force(wanted: &str, list: &str) -> bool {
+    wanted.split_whitespace().all(|word| list.split_whitespace().any(|feature| feature == word))
+}
+
+/// The features of `wanted` that a list has neither on nor off.
+pub fn unknown_features(wanted: &str, list: &str) -> Vec<String> {
+    let name = |word: &str| word.strip_prefix("NO_").unwrap_or(word).to_string();
+    let known: Vec<String> = list.split_whitespace().map(name).collect();
+    wanted.split_whitespace().map(name).filter(|feature| !known.contains(feature)).collect()
 }
 
 /// Whether a file that was written `wanted` and now says `found` took the value: the same words, the same number in
@@ -75,11 +87,12 @@ mod tests {
     }
 
     #[test]
-    fn a_feature_is_undone_by_its_own_word() {
+    fn features_are_looked_up_one_by_one() {
         let list = "PLACE_LAG NO_NEXT_BUDDY CACHE_HOT_BUDDY";
-        assert_eq!(feature_in_force(list, "NEXT_BUDDY").as_deref(), Some("NO_NEXT_BUDDY"));
-        assert_eq!(feature_in_force(list, "NO_PLACE_LAG").as_deref(), Some("PLACE_LAG"));
-        assert_eq!(feature_in_force(list, "LAST_BUDDY"), None);
+        assert!(features_in_force("NO_NEXT_BUDDY PLACE_LAG", list));
+        assert!(!features_in_force("NEXT_BUDDY", list));
+        assert!(unknown_features("NEXT_BUDDY NO_PLACE_LAG", list).is_empty());
+        assert_eq!(unknown_features("NO_LAST_BUDDY", list), ["LAST_BUDDY"]);
     }
 
     #[test]

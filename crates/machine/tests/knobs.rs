@@ -59,6 +59,30 @@ fn knobs_are_turned_verified_and_put_back_in_reverse() {
 }
 
 #[test]
+fn the_next_variant_finds_nothing_of_the_one_before() {
+    let tree = tempfile::tempdir().unwrap();
+    plant(tree.path(), "proc/sys/vm/stat_interval", "1\n");
+    plant(tree.path(), "proc/sys/vm/swappiness", "60\n");
+    let root = Root::at(tree.path());
+    let mut undo = Undo::new(tree.path().join("undo")).unwrap();
+    let look = || (see(tree.path(), "proc/sys/vm/stat_interval"), see(tree.path(), "proc/sys/vm/swappiness"));
+    let says = |interval: &str, swappiness: &str| (interval.to_string(), swappiness.to_string());
+
+    knobs::turn_to(&root, &[knob("sysctl.vm.stat_interval", "7")], &mut undo).unwrap();
+    assert_eq!(look(), says("7", "60"));
+    knobs::turn_to(&root, &[knob("sysctl.vm.swappiness", "10")], &mut undo).unwrap();
+    assert_eq!(look(), says("1", "10"));
+    // The same again only verifies, and so notices what somebody else has done.
+    plant(tree.path(), "proc/sys/vm/swappiness", "33\n");
+    let error = knobs::turn_to(&root, &[knob("sysctl.vm.swappiness", "10")], &mut undo).unwrap_err();
+    assert!(error.to_string().contains("says `33`"), "{error}");
+    assert_eq!(look(), says("1", "60"), "after an error everything is back");
+    knobs::turn_to(&root, &[knob("sysctl.vm.stat_interval", "7")], &mut undo).unwrap();
+    knobs::turn_to(&root, &[], &mut undo).unwrap();
+    assert_eq!(look(), says("1", "60"));
+}
+
+#[test]
 fn a_sysctl_may_name_a_part_with_a_dot() {
     let tree = tempfile::tempdir().unwrap();
     plant(tree.path(), "proc/sys/net/ipv4/conf/eth0.1/rp_filter", "2\n");
@@ -93,9 +117,11 @@ fn debugfs_is_found_where_it_is_mounted_and_features_are_turned_one_by_one() {
         "36 23 0:7 / /debug\\040here rw shared:9 - debugfs debugfs rw\n",
     );
     plant(tree.path(), "debug here/sched/features", "PLACE_LAG NO_NEXT_BUDDY\n");
-    assert_eq!(knobs::read(&root, &feature).unwrap().as_deref(), Some("PLACE_LAG"));
+    assert!(knobs::check(&root, std::slice::from_ref(&feature)).is_empty());
+    assert!(knobs::verify(&root, &feature).is_err());
+    assert!(knobs::verify(&root, &knob("debugfs.sched/features", "NO_NEXT_BUDDY PLACE_LAG")).is_ok());
     let unknown = knobs::check(&root, &[knob("debugfs.sched/features", "NO_SUCH")]);
-    assert!(unknown[0].to_string().contains("PLACE_LAG NO_NEXT_BUDDY"), "{}", unknown[0]);
+    assert!(unknown[0].to_string().contains("no scheduler feature SUCH; it has PLACE_LAG"), "{}", unknown[0]);
 }
 
 #[test]
