@@ -1,0 +1,188 @@
+//! The values of a run by cell: what every trial came to, and nothing more, so that a long run stays small.
+
+use crate::BlockValue;
+use crate::counts::Counts;
+use crate::describe::statistic;
+use experiment::{Description, Evidence, Header, Known, Missing, Outcome, Point, TrialRecord};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Everything that was measured, by point and side.
+#[derive(Debug, Clone)]
+pub(crate) struct Cells {
+    pub points: Vec<PointCells>,
+    variants: Vec<String>,
+    places: HashMap<(String, Point), usize>,
+}
+
+/// One point of one workload.
+#[derive(Debug, Clone)]
+pub(crate) struct PointCells {
+    /// The place of its workload in the experiment.
+    pub workload: usize,
+    pub point: Point,
+    /// By variant, the baseline first.
+    pub sides: Vec<Side>,
+    /// The second run of the baseline.
+    pub twin: Side,
+    /// The time that each block took, in nanoseconds.
+    elapsed_ns: BTreeMap<u32, u64>,
+}
+
+/// One variant, or the twin, at one point.
+#[derive(Debug, Clone)]
+pub(crate) struct Side {
+    /// By metric, in the order of the description; each in the order of the blocks.
+    pub values: Vec<Vec<BlockValue>>,
+    /// The blocks whose trial has ended, good or bad.
+    blocks: BTreeSet<u32>,
+    /// Why trials yielded nothing.
+    missing: Counts,
+    /// By metric: why trials that yielded something did not yield this.
+    undefined: Vec<Counts>,
+    /// By feature: whether it ever ran, and what was seen last.
+    evidence: BTreeMap<String, (bool, String)>,
+}
+
+impl Cells {
+    pub fn new(header: &Header) -> Cells {
+        let experiment = &header.experiment;
+        let mut points = Vec::new();
+        let mut places = HashMap::new();
+        for (workload, (entry, description)) in
+            experiment.workloads.iter().zip(&header.descriptions).enumerate()
+        {
+            for point in &entry.points {
+                let side = Side::new(description);
+                places.insert((entry.label.clone(), point.clone()), points.len());
+                points.push(PointCells {
+                    workload,
+                    point: point.clone(),
+                    sides: vec![side.clone(); experiment.variants.len()],
+                    twin: side,
+                    elapsed_ns: BTreeMap::new(),
+                });
+            }
+        }
+        let variants = experiment.variants.iter().map(|variant| variant.name.clone()).collect();
+        Cells { points, variants, places }
+    }
+
+    pub fn place(&self, label: &str, point: &Point) -> Option<usize> {
+        self.places.get(&(label.to_string(), point.clone())).copied()
+    }
+
+    /// Adds what a trial came to. False when it belongs to no cell of the experiment, or its block has one already.
+    pub fn add(&mut self, trial: &TrialRecord, descriptions: &[Description]) -> Option<usize> {
+        let place = self.place(&trial.workload, &trial.point)?;
+        let variant = self.variants.iter().position(|name| *name == trial.variant)?;
+        let point = self.points.get_mut(place)?;
+        let description = descriptions.get(point.workload)?;
+        let side = if trial.twin { &mut point.twin } else { point.sides.get_mut(variant)? };
+        if !side.blocks.insert(trial.block) {
+            return None;
+        }
+        *point.elapsed_ns.entry(trial.block).or_default() += trial.elapsed_ns;
+        side.add(trial, description);
+        Some(place)
+    }
+}
+
+impl PointCells {
+    /// The baseline.
+    pub fn base(&self) -> Option<&Side> {
+        self.sides.first()
+    }
+
+    /// The largest block of which any trial has ended.
+    pub fn last_block(&self) -> u32 {
+        self.elapsed_ns.last_key_value().map_or(0, |(block, _)| *block)
+    }
+
+    /// The mean time of a block, in seconds.
+    pub fn seconds_per_block(&self) -> Option<f64> {
+        let total: u64 = self.elapsed_ns.values().sum();
+        (!self.elapsed_ns.is_empty()).then(|| total as f64 / 1e9 / self.elapsed_ns.len() as f64)
+    }
+}
+
+impl Side {
+    fn new(description: &Description) -> Side {
+        let metrics = description.metrics.len();
+        Side {
+            values: vec![Vec::new(); metrics],
+            blocks: BTreeSet::new(),
+            missing: Counts::default(),
+            undefined: vec![Counts::default(); metrics],
+            evidence: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, trial: &TrialRecord, description: &Description) {
+        let samples = match yielded(trial) {
+            Ok(samples) => samples,
+            Err(missing) => {
+                self.missing.add(&missing.why);
+                return;
+            }
+        };
+        for (place, metric) in description.metrics.iter().enumerate() {
+            let value = match samples.get(&metric.name) {
+                Some(samples) if !samples.is_empty() => statistic(metric, samples),
+                _ => Err(Missing::because(format!("the trial yielded no {}", metric.name))),
+            };
+            match value {
+                Ok(value) => {
+                    let values = &mut self.values[place];
+                    let at = values.partition_point(|earlier| earlier.block < trial.block);
+                    values.insert(at, BlockValue { block: trial.block, value });
+                }
+                Err(missing) => self.undefined[place].add(&missing.why),
+            }
+        }
+        for Evidence { feature, ran, seen } in evidence(trial) {
+            let entry = self.evidence.entry(feature.clone()).or_default();
+            *entry = (entry.0 || *ran, seen.clone());
+        }
+    }
+
+    /// Whether its trials up to this block have all ended.
+    pub fn has_ended(&self, block: u32) -> bool {
+        self.blocks.last().is_some_and(|last| *last >= block)
+    }
+
+    /// Why it has no value of a metric.
+    pub fn why_missing(&self, metric: usize) -> Missing {
+        let undefined = self.undefined.get(metric).and_then(|counts| counts.in_words("trial"));
+        let why = self.missing.in_words("trial").or(undefined);
+        Missing::because(why.unwrap_or_else(|| "no trial has ended".into()))
+    }
+
+    /// The first feature that was turned on and never ran, with what was seen of it.
+    pub fn not_exercised(&self) -> Option<String> {
+        self.evidence
+            .iter()
+            .find(|(_, (ran, _))| !ran)
+            .map(|(feature, (_, seen))| format!("{feature} never ran: {seen}"))
+    }
+}
+
+/// The samples of a trial, unless it does not count.
+///
+/// # Errors
+/// The reason why it does not.
+pub(crate) fn yielded(trial: &TrialRecord) -> Known<&BTreeMap<String, Vec<f64>>> {
+    match &trial.outcome {
+        Outcome::Missing { why, .. } => Err(Missing::because(why.clone())),
+        Outcome::Done { .. } if trial.usage.throttled_ns.is_some_and(|throttled| throttled > 0) => {
+            Err(Missing::because("a CPU quota throttled it"))
+        }
+        Outcome::Done { samples, .. } => Ok(samples),
+    }
+}
+
+fn evidence(trial: &TrialRecord) -> &[Evidence] {
+    match &trial.outcome {
+        Outcome::Done { evidence, .. } => evidence,
+        Outcome::Missing { .. } => &[],
+    }
+}

@@ -1,0 +1,51 @@
+//! Figures in words, for reasons and progress lines. Plain ASCII.
+
+use crate::Effect;
+use experiment::Metric;
+use stats::Scale;
+
+/// An effect with its interval: `time +2.31 % (+1.80 to +2.90)`, with the raw sign of the metric.
+pub(crate) fn effect(metric: &Metric, effect: &Effect) -> String {
+    let name = &metric.name;
+    let Effect { estimate, low, high, .. } = effect;
+    match effect.scale {
+        Scale::Ratio => {
+            let percent = |ratio: &f64| (ratio - 1.0) * 100.0;
+            format!("{name} {:+.2} % ({:+.2} to {:+.2})", percent(estimate), percent(low), percent(high))
+        }
+        Scale::Difference => {
+            let unit = if metric.unit.is_empty() { String::new() } else { format!(" {}", metric.unit) };
+            format!("{name} {}{unit} ({} to {})", signed(*estimate), signed(*low), signed(*high))
+        }
+    }
+}
+
+/// A number with its sign and four digits that count.
+fn signed(number: f64) -> String {
+    let digits = if number == 0.0 { 0 } else { (3 - number.abs().log10().floor() as i32).clamp(0, 12) };
+    format!("{number:+.*}", digits as usize)
+}
+
+/// A p value: `p 0.0031`, `p < 0.0001`.
+pub(crate) fn p(p: f64) -> String {
+    match p {
+        small if small < 1e-4 => "p < 0.0001".into(),
+        p if p < 0.01 => format!("p {p:.4}"),
+        p => format!("p {p:.3}"),
+    }
+}
+
+/// A time, in the unit in which people would say it.
+pub(crate) fn seconds(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+/// `1 block`, `2 blocks`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
