@@ -1,5 +1,6 @@
 //! `global-lock`: a number of threads and one lock.
 
+mod contend;
 mod figures;
 mod observer;
 mod place;
@@ -10,7 +11,7 @@ use crate::shared::{self, Semantics, with_shared};
 use crate::{Failure, Trial, Workload};
 use experiment::Direction::{Higher, Lower};
 use experiment::{Axis, Description, Metric, Parameter, Params, Point};
-use round::{End, Observe, Plan, Round};
+use round::{End, Layout, Observe, Plan, Round};
 use std::time::Duration;
 
 /// More threads than any kernel takes.
@@ -81,7 +82,7 @@ fn plan(params: &Params, trial: &Trial) -> Result<Plan, Failure> {
         threads: threads as usize,
         end,
         no_tail: shared::semantics(params)? == Semantics::Strict,
-        apart: params.text("layout")? == "split",
+        layout: if params.text("layout")? == "split" { Layout::Split } else { Layout::Same },
         hold: params.count("hold")?,
         think: params.count("think")?,
         observe: match params.text("observe")? {

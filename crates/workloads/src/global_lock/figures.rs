@@ -71,7 +71,7 @@ pub fn leave(round: &Round, total: u64, from_first_section: bool, trial: &mut Tr
 /// Sections per nanosecond while the thread was about its share.
 fn rate(member: &Member, start_ns: u64) -> f64 {
     // Who did nothing may have finished as the round began.
-    member.sections as f64 / member.finished_ns.saturating_sub(start_ns).max(1) as f64
+    member.share as f64 / member.finished_ns.saturating_sub(start_ns).max(1) as f64
 }
 
 /// Jain's index of fairness: the square of the sum over n times the sum of the squares.
@@ -87,11 +87,181 @@ fn jain(values: impl Iterator<Item = f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::round::{Layout, Observe};
     use super::*;
+    use locks::{Lock, Tas, Unavailable, Visitor};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn fairness_is_one_for_equals_and_the_share_of_one_who_has_all() {
         assert_eq!(jain([3.0, 3.0, 3.0].into_iter()), 1.0);
         assert_eq!(jain([5.0, 0.0, 0.0, 0.0].into_iter()), 0.25);
+    }
+
+    /// Runs the section without keeping anybody out.
+    struct NoLock;
+
+    // SAFETY: it is not safe, which is what the test is about: sections overlap and the counter loses some of them.
+    unsafe impl Lock for NoLock {
+        const NAME: &'static str = "no-lock";
+        const SUMMARY: &'static str = "none";
+        type Context = ();
+
+        fn new() -> Result<Self, Unavailable> {
+            Ok(NoLock)
+        }
+
+        fn with<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
+            // The optimiser must not join the sections of a thread to one.
+            let result = std::hint::black_box(section());
+            std::hint::black_box(self);
+            result
+        }
+    }
+
+    fn plan(end: End) -> Plan {
+        Plan {
+            threads: 2,
+            end,
+            no_tail: false,
+            layout: Layout::Same,
+            hold: 0,
+            think: 0,
+            observe: Observe::Off,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn a_lock_that_keeps_nobody_out_is_an_invariant_failure() {
+        let cpus = std::thread::available_parallelism().unwrap().get();
+        if cpus < 2 {
+            eprintln!("skipped: two sections cannot overlap on one CPU");
+            return;
+        }
+        // Whether two threads really run at once is up to the scheduler, so they get more than one chance.
+        let plan = plan(End::Split(1_000_000));
+        let caught = (0..100).any(|_| {
+            let round = (&plan).visit::<NoLock>().unwrap();
+            matches!(check(&plan, &round), Err(Failure::Invariant(_)))
+        });
+        assert!(caught);
+    }
+
+    #[test]
+    fn a_round_that_did_too_little_or_too_much_is_an_invariant_failure() {
+        for end in [End::Split(100), End::Claim(100)] {
+            let mut round = (&plan(end)).visit::<Tas>().unwrap();
+            check(&plan(end), &round).unwrap();
+            round.members[0].sections += 1;
+            assert!(matches!(check(&plan(end), &round), Err(Failure::Invariant(_))));
+            round.count += 1;
+            assert!(matches!(check(&plan(end), &round), Err(Failure::Invariant(_))));
+        }
+        let without_tail = Plan { no_tail: true, ..plan(End::Split(100)) };
+        let mut round = (&without_tail).visit::<Tas>().unwrap();
+        check(&without_tail, &round).unwrap();
+        round.count = 99;
+        round.members[0].sections = 99 - round.members[1].sections;
+        assert!(matches!(check(&without_tail, &round), Err(Failure::Invariant(_))));
+    }
+
+    /// Whoever gets it first keeps it for all its sections.
+    struct Hog(Arc<AtomicBool>);
+
+    /// Gives the lock back when the thread is through.
+    #[derive(Default)]
+    struct Hogged(Option<Arc<AtomicBool>>);
+
+    impl Drop for Hogged {
+        fn drop(&mut self) {
+            self.0.iter().for_each(|held| held.store(false, Ordering::Release));
+        }
+    }
+
+    // SAFETY: only one thread at a time can have changed the flag from false, and sets it back after its last section.
+    unsafe impl Lock for Hog {
+        const NAME: &'static str = "hog";
+        const SUMMARY: &'static str = "none";
+        type Context = Hogged;
+
+        fn new() -> Result<Self, Unavailable> {
+            Ok(Hog(Arc::default()))
+        }
+
+        fn with<R>(&self, context: &mut Hogged, section: impl FnOnce() -> R) -> R {
+            if context.0.is_none() {
+                while self.0.swap(true, Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                context.0 = Some(self.0.clone());
+            }
+            section()
+        }
+    }
+
+    #[test]
+    fn l2_a_lock_that_starves_the_others_scores_badly() {
+        let plan = Plan { threads: 4, observe: Observe::Owners, ..plan(End::Split(1000)) };
+        let round = (&plan).visit::<Hog>().unwrap();
+        check(&plan, &round).unwrap();
+        let owners = round.owners.unwrap();
+        assert_eq!((owners.longest_run, owners.hand_offs), (250, 3));
+
+        let starved = |shares: [u64; 2]| {
+            let members = shares.map(|share| member(share, 1_000)).into();
+            let round = Round { opened_ns: 0, count: 100, members, owners: None };
+            let mut trial = Trial::new(2_u64.into(), vec![0], 1);
+            leave(&round, 100, false, &mut trial).unwrap();
+            match trial.into_outcome() {
+                experiment::Outcome::Done { samples, .. } => samples["fairness"][0],
+                experiment::Outcome::Missing { why, .. } => panic!("{why}"),
+            }
+        };
+        assert_eq!(starved([50, 50]), 1.0);
+        assert_eq!(starved([100, 0]), 0.5);
+    }
+
+    fn member(share: u64, finished_ns: u64) -> Member {
+        Member {
+            share,
+            sections: share,
+            began_ns: 10,
+            finished_ns,
+            ended_ns: finished_ns,
+            cpu_ns: 500,
+            waits: None,
+        }
+    }
+
+    #[test]
+    fn figures_come_from_the_threads_own_times() {
+        let round = Round {
+            opened_ns: 0,
+            count: 100,
+            members: vec![member(50, 1_000), member(50, 2_000)],
+            owners: None,
+        };
+        let figures = |from_first_section| {
+            let mut trial = Trial::new(2_u64.into(), vec![0], 1);
+            leave(&round, 1000, from_first_section, &mut trial).unwrap();
+            match trial.into_outcome() {
+                experiment::Outcome::Done { samples, .. } => samples,
+                experiment::Outcome::Missing { why, .. } => panic!("{why}"),
+            }
+        };
+        let near =
+            |value: f64, wanted: f64| assert!((value / wanted - 1.0).abs() < 1e-12, "{value} {wanted}");
+        let original = figures(false);
+        // 100 sections in 2 us, scaled to a total of 1000.
+        near(original["time"][0], 20e-6);
+        near(original["rate"][0], 100.0 / 2e-6);
+        // Rates of 2 to 1.
+        near(original["fairness"][0], 9.0 / 10.0);
+        near(original["finish-skew"][0], 0.5);
+        near(original["cpu-per-op"][0], 10.0);
+        assert!(!original.contains_key("wait-p99") && !original.contains_key("hand-off-rate"));
+        near(figures(true)["time"][0], 19.9e-6);
     }
 }

@@ -1,9 +1,11 @@
 //! One round: threads that contend for one lock, and what each of them did.
 
+use super::contend::{Claim, Protected, Share, Until, contend};
 use super::observer::{ByOwner, ByWait, Observer, Off, Owners};
 use super::place::{Alone, Apart, Beside, Place};
 use super::work::{Idle, Units, Work};
-use crate::{Failure, clock, crew};
+use crate::crew::{self, Gate};
+use crate::{Failure, clock};
 use locks::{Guarded, Lock, Visitor};
 use rustix::time::{ClockId, clock_gettime};
 use stats::Histogram;
@@ -20,8 +22,8 @@ pub struct Plan {
     pub end: End,
     /// Whether a thread that is done with its share goes on contending until all are.
     pub no_tail: bool,
-    /// Whether the counter stands on cache lines of its own.
-    pub apart: bool,
+    /// Where the counter stands.
+    pub layout: Layout,
     /// Units of work inside a section.
     pub hold: u64,
     /// Units of work between two sections.
@@ -41,6 +43,15 @@ pub enum End {
     Claim(u64),
     /// After this time.
     After(Duration),
+}
+
+/// Where the counter stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// On the cache line of the lock.
+    Same,
+    /// On a line of its own.
+    Split,
 }
 
 /// What is recorded about each section.
@@ -70,7 +81,9 @@ pub struct Round {
 /// What a thread did. The times are readings of the clock.
 #[derive(Debug)]
 pub struct Member {
-    /// Its sections.
+    /// Its sections until it had done its share.
+    pub share: u64,
+    /// All its sections.
     pub sections: u64,
     /// When it had passed the gate.
     pub began_ns: u64,
@@ -84,97 +97,7 @@ pub struct Member {
     pub waits: Option<Histogram>,
 }
 
-/// What the lock protects.
-#[derive(Default)]
-struct Protected<S> {
-    count: u64,
-    observed: S,
-}
-
-/// How many sections a thread may do.
-trait Quota {
-    /// Whether to ask for the lock again after `done` sections.
-    fn more(&self, done: u64) -> bool;
-    /// Whether a section may be counted, where all threads together have done `count`.
-    fn admits(&self, count: u64) -> bool;
-}
-
-struct Share(u64);
-
-impl Quota for Share {
-    #[inline(always)]
-    fn more(&self, done: u64) -> bool {
-        done != self.0
-    }
-
-    #[inline(always)]
-    fn admits(&self, _: u64) -> bool {
-        true
-    }
-}
-
-struct Claim(u64);
-
-impl Quota for Claim {
-    #[inline(always)]
-    fn more(&self, _: u64) -> bool {
-        true
-    }
-
-    #[inline(always)]
-    fn admits(&self, count: u64) -> bool {
-        count < self.0
-    }
-}
-
-struct Until<'a>(&'a AtomicBool);
-
-impl Quota for Until<'_> {
-    #[inline(always)]
-    fn more(&self, _: u64) -> bool {
-        !self.0.load(Ordering::Relaxed)
-    }
-
-    #[inline(always)]
-    fn admits(&self, _: u64) -> bool {
-        true
-    }
-}
-
-/// The measured loop. Every kind of lock, place, quota, work and observer makes a loop of its own, in which nothing
-/// is decided that was known before. Returns how many sections this thread did.
-#[inline(never)]
-fn contend<L: Lock, O: Observer, P: Place<Protected<O::Shared>>>(
-    shared: &Guarded<L, P>,
-    context: &mut L::Context,
-    quota: impl Quota,
-    work: &mut impl Work,
-    observer: &mut O,
-) -> u64 {
-    let mut done = 0;
-    while quota.more(done) {
-        observer.wants();
-        let counted = shared.with(context, |place| {
-            let protected = place.get();
-            if !quota.admits(protected.count) {
-                return false;
-            }
-            observer.has(&mut protected.observed);
-            protected.count += 1;
-            work.hold();
-            true
-        });
-        if !counted {
-            break;
-        }
-        observer.left();
-        work.think();
-        done += 1;
-    }
-    done
-}
-
-/// Plays a round with the lock of this type.
+/// Plays the round with the lock of this type.
 impl Visitor for &Plan {
     type Output = Result<Round, Failure>;
 
@@ -189,54 +112,40 @@ impl Visitor for &Plan {
 
 impl Plan {
     fn play_observed<L: Lock, O: Observer>(&self) -> Result<Round, Failure> {
-        if self.apart {
-            self.play::<L, O, Apart<Protected<O::Shared>>>()
-        } else {
-            self.play::<L, O, Beside<Protected<O::Shared>>>()
+        match self.layout {
+            Layout::Same => self.play::<L, O, Beside<Protected<O::Shared>>>(),
+            Layout::Split => self.play::<L, O, Apart<Protected<O::Shared>>>(),
         }
     }
 
     fn play<L: Lock, O: Observer, P: Place<Protected<O::Shared>>>(&self) -> Result<Round, Failure> {
-        let shared = Guarded::<L, P>::new(P::put(Protected::default()));
-        let shared = Alone(shared.map_err(|error| Failure::Refused(error.to_string()))?);
-        let stop = Alone(AtomicBool::new(false));
-        let shares_done = Alone(AtomicUsize::new(0));
+        let shared = Guarded::new(P::put(Protected::default()));
+        let scene = Scene::<L, P> {
+            shared: Alone(shared.map_err(|error| Failure::Refused(error.to_string()))?),
+            stop: Alone(AtomicBool::new(false)),
+            finished: Alone(AtomicUsize::new(0)),
+        };
         let (opened_ns, members) = crew::run(
             self.threads,
             |index, gate| {
-                let mut context = L::Context::default();
-                let mut observer = O::new(index);
-                if !gate.wait() {
-                    return None;
+                if O::IS_OFF && self.hold == 0 && self.think == 0 {
+                    scene.member::<O>(self, index, gate, Idle)
+                } else {
+                    let state = (self.seed ^ (index as u64 + 1)) | 1 << 63;
+                    scene.member::<O>(self, index, gate, Units { hold: self.hold, think: self.think, state })
                 }
-                let began_ns = clock::now_ns();
-                let cpu_before_ns = thread_cpu_ns();
-                let mut contend =
-                    |end| self.contend(index, end, &shared.0, &mut context, &mut observer, &stop.0);
-                let mut sections = contend(self.end);
-                let finished_ns = clock::now_ns();
-                if self.no_tail && matches!(self.end, End::Split(_)) {
-                    if shares_done.0.fetch_add(1, Ordering::Relaxed) + 1 == self.threads {
-                        stop.0.store(true, Ordering::Relaxed);
-                    }
-                    sections += contend(End::After(Duration::ZERO));
-                }
-                let cpu_ns = thread_cpu_ns() - cpu_before_ns;
-                let ended_ns = clock::now_ns();
-                let waits = observer.waits();
-                Some(Member { sections, began_ns, finished_ns, ended_ns, cpu_ns, waits })
             },
             |gate| {
                 let opened_ns = clock::now_ns();
                 gate.open();
                 if let End::After(time) = self.end {
                     thread::sleep(time);
-                    stop.0.store(true, Ordering::Relaxed);
+                    scene.stop.0.store(true, Ordering::Relaxed);
                 }
                 opened_ns
             },
         )?;
-        let mut place = shared.0.into_inner();
+        let mut place = scene.shared.0.into_inner();
         let protected = place.get();
         Ok(Round {
             opened_ns,
@@ -246,42 +155,53 @@ impl Plan {
         })
     }
 
-    /// One thread contends until its part is done.
-    fn contend<L: Lock, O: Observer, P: Place<Protected<O::Shared>>>(
-        &self,
-        index: usize,
-        end: End,
-        shared: &Guarded<L, P>,
-        context: &mut L::Context,
-        observer: &mut O,
-        stop: &AtomicBool,
-    ) -> u64 {
-        if O::IS_OFF && self.hold == 0 && self.think == 0 {
-            match end {
-                End::Split(total) => {
-                    contend(shared, context, Share(self.share(total, index)), &mut Idle, observer)
-                }
-                End::Claim(total) => contend(shared, context, Claim(total), &mut Idle, observer),
-                End::After(_) => contend(shared, context, Until(stop), &mut Idle, observer),
-            }
-        } else {
-            let mut units =
-                Units { hold: self.hold, think: self.think, state: self.seed ^ (index as u64 + 1) | 1 << 63 };
-            let work = &mut units;
-            match end {
-                End::Split(total) => {
-                    contend(shared, context, Share(self.share(total, index)), work, observer)
-                }
-                End::Claim(total) => contend(shared, context, Claim(total), work, observer),
-                End::After(_) => contend(shared, context, Until(stop), work, observer),
-            }
-        }
-    }
-
     /// How many of `total` sections fall to the thread `index`.
-    pub fn share(&self, total: u64, index: usize) -> u64 {
+    fn share(&self, total: u64, index: usize) -> u64 {
         let threads = self.threads as u64;
         total / threads + u64::from((index as u64) < total % threads)
+    }
+}
+
+/// What the threads of a round share, each part on cache lines of its own.
+struct Scene<L, P> {
+    shared: Alone<Guarded<L, P>>,
+    stop: Alone<AtomicBool>,
+    finished: Alone<AtomicUsize>,
+}
+
+impl<L: Lock, P> Scene<L, P> {
+    /// What one thread does; nothing if the crew could not be completed.
+    fn member<O: Observer>(&self, plan: &Plan, index: usize, gate: &Gate, work: impl Work) -> Option<Member>
+    where
+        P: Place<Protected<O::Shared>>,
+    {
+        let (shared, stop) = (&self.shared.0, &self.stop.0);
+        let mut context = L::Context::default();
+        let mut observer = O::new(index);
+        if !gate.wait() {
+            return None;
+        }
+        let began_ns = clock::now_ns();
+        let cpu_before_ns = thread_cpu_ns();
+        let share = match plan.end {
+            End::Split(total) => {
+                contend(shared, &mut context, Share(plan.share(total, index)), work, &mut observer)
+            }
+            End::Claim(total) => contend(shared, &mut context, Claim(total), work, &mut observer),
+            End::After(_) => contend(shared, &mut context, Until(stop), work, &mut observer),
+        };
+        let finished_ns = clock::now_ns();
+        let mut tail = 0;
+        if plan.no_tail && matches!(plan.end, End::Split(_)) {
+            if self.finished.0.fetch_add(1, Ordering::Relaxed) + 1 == plan.threads {
+                stop.store(true, Ordering::Relaxed);
+            }
+            tail = contend(shared, &mut context, Until(stop), work, &mut observer);
+        }
+        let cpu_ns = thread_cpu_ns() - cpu_before_ns;
+        let ended_ns = clock::now_ns();
+        let waits = observer.waits();
+        Some(Member { share, sections: share + tail, began_ns, finished_ns, ended_ns, cpu_ns, waits })
     }
 }
 

@@ -1,7 +1,7 @@
 use std::hint::black_box;
 
 /// Work that costs processor time and touches no memory: `hold` units inside a section, `think` units outside.
-pub trait Work {
+pub trait Work: Copy {
     /// The work of a section.
     fn hold(&mut self);
     /// The work between two sections.
@@ -9,6 +9,7 @@ pub trait Work {
 }
 
 /// No work: the loop holds not even a test for it.
+#[derive(Clone, Copy)]
 pub struct Idle;
 
 impl Work for Idle {
@@ -20,6 +21,7 @@ impl Work for Idle {
 }
 
 /// So many units of each.
+#[derive(Clone, Copy)]
 pub struct Units {
     /// Units inside.
     pub hold: u64,
@@ -42,10 +44,14 @@ impl Work for Units {
 }
 
 /// One unit is a step of a xorshift generator: six instructions, each of which needs the result of the one before,
-/// so about six cycles. Shifts and exclusive-ors of one value have no closed form that a compiler could put in the
-/// loop's place, and `black_box` pins the result to this side of whatever follows.
+/// so about six cycles. Compilers put nothing shorter in the place of a chain of shifts and exclusive-ors, and
+/// `black_box` has the result stored before whatever follows: on x86 a later store, such as the one that releases a
+/// lock, cannot become visible before it.
 #[inline(always)]
 fn units(mut state: u64, count: u64) -> u64 {
+    if count == 0 {
+        return state;
+    }
     for _ in 0..count {
         state ^= state << 13;
         state ^= state >> 7;
