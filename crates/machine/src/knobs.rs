@@ -2,7 +2,7 @@
 
 use crate::scheduling::SchedulingError;
 use crate::undo::write_setting;
-use crate::{CpuError, CpuSet, Root, Undo, UndoError, Unrestored, Unusable, cpus, scheduling, value};
+use crate::{CpuError, CpuSet, Root, Undo, UndoError, Unrestored, Unusable, cpus, mounts, scheduling, value};
 use experiment::{Knob, Scope};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
@@ -245,9 +245,9 @@ fn sysctl_path(name: &str) -> String {
 }
 
 /// Where debugfs is mounted.
-fn debugfs(root: &Root) -> Result<PathBuf, Why> {
+pub(crate) fn debugfs(root: &Root) -> Result<PathBuf, Why> {
     let table = root.text("proc/self/mountinfo").unwrap_or_default();
-    let mounted = crate::mounts::parse(&table).into_iter().find(|mount| mount.kind == "debugfs");
+    let mounted = mounts::parse(&table).into_iter().find(|mount| mount.kind == "debugfs");
     mounted.map(|mount| root.path(mount.point)).ok_or(Why::NoDebugfs)
 }
 

@@ -3,17 +3,36 @@
 //! Every reader takes a [`Root`], so that it runs on recorded and synthetic trees as on the real machine. What a
 //! kernel does not have, or does not let this user see, is absent and never a made-up value.
 
+pub mod cgroup;
 pub mod cpus;
+mod facts;
+mod kernel_config;
+mod kernel_log;
 pub mod knobs;
 mod mounts;
 mod owner;
 mod root;
 mod scheduling;
+mod strays;
+mod trial_cgroup;
 pub mod undo;
+mod usage;
 mod value;
 
+pub use cgroup::{Cgroups, Layout, PidsLimit, Quota, Throttling};
 pub use cpus::{CpuError, CpuSet, Unusable};
+pub use facts::facts;
+pub use kernel_config::{KernelConfig, cost_of};
+pub use kernel_log::KernelLog;
 pub use knobs::{KnobProblem, Why, apply_to_self};
 pub use root::{ReadError, Root};
 pub use scheduling::SchedulingError;
-pub use undo::{Recovery, Restored, Undo, UndoError, Unrestored};
+pub use strays::{Stray, kill_ownerless, kill_strays, new_token, reap_orphans};
+pub use trial_cgroup::{CpuStat, TrialCgroup, join_cgroup};
+pub use undo::{Recovery, Restored, Undo, UndoError, Unrestored, recover};
+pub use usage::{Snapshot, usage_of_self};
+
+/// The clock source in force, cheaply: a change while a trial runs makes its figures worthless.
+pub fn clocksource(root: &Root) -> Option<String> {
+    root.text("sys/devices/system/clocksource/clocksource0/current_clocksource").ok()
+}

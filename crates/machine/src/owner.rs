@@ -41,6 +41,23 @@ impl Owner {
     }
 }
 
+/// The processes that can be seen.
+pub fn all_pids(root: &Root) -> Vec<u32> {
+    let Ok(entries) = std::fs::read_dir(root.path("proc")) else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Whether there is a process with this id.
+pub fn exists(root: &Root, pid: u32) -> bool {
+    root.path(format!("proc/{pid}")).exists()
+}
+
+/// The name of the namespace in which this process has its id.
+pub fn pid_namespace() -> Option<String> {
+    let name = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(name.to_str()?.chars().filter(char::is_ascii_digit).collect())
+}
+
 /// When a process started. An error also stands for a process that is dead and only waits for its parent.
 fn start_ticks(root: &Root, pid: u32) -> Result<u64, ReadError> {
     let inside = format!("proc/{pid}/stat");

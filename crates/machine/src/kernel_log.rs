@@ -1,0 +1,118 @@
+//! The lines that the kernel logs while a trial runs.
+
+use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+
+/// As many lines are kept; a storm is told by its number.
+const LINES_MAX: usize = 100;
+/// The kernel's longest record.
+const RECORD_BYTES: usize = 8192;
+
+/// The kernel log from a mark on. Absent without permission, or in a container that has no /dev/kmsg.
+#[derive(Debug)]
+pub struct KernelLog {
+    device: Option<OwnedFd>,
+}
+
+impl KernelLog {
+    /// Marks the end of the log.
+    pub fn mark() -> KernelLog {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let device = open("/dev/kmsg", flags, Mode::empty()).ok();
+        KernelLog { device: device.filter(|device| seek(device, SeekFrom::End(0)).is_ok()) }
+    }
+
+    /// Whether the log can be read here.
+    pub fn is_readable(&self) -> bool {
+        self.device.is_some()
+    }
+
+    /// What the kernel has logged since the mark or the last call, a line each; a last line says how many are left
+    /// out, when they are too many, and another one when the kernel has overwritten some before they were read.
+    pub fn since(&self) -> Vec<String> {
+        match &self.device {
+            Some(device) => collect(|buffer| rustix::io::read(device, buffer)),
+            None => Vec::new(),
+        }
+    }
+}
+
+fn collect(mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut left_out, mut overrun) = (0_u64, false);
+    let mut buffer = [0; RECORD_BYTES];
+    loop {
+        match read(&mut buffer) {
+            // One read gives one record.
+            Ok(length) if length > 0 => match parse(&buffer[..length]) {
+                Some(line) if lines.len() < LINES_MAX => lines.push(line),
+                Some(_) => left_out += 1,
+                None => {}
+            },
+            // The record at which we stood was overwritten; the next read goes on behind the gap.
+            Err(Errno::PIPE) => overrun = true,
+            Err(Errno::INTR) => {}
+            // EAGAIN at the end; anything else will not get better either.
+            Ok(_) | Err(_) => break,
+        }
+    }
+    if left_out > 0 {
+        lines.push(format!("(and {left_out} more lines)"));
+    }
+    if overrun {
+        lines.push("(the kernel logged more than its buffer holds; some lines are lost)".into());
+    }
+    lines
+}
+
+/// A record is `PRIORITY,SEQUENCE,MICROSECONDS,FLAGS;TEXT` and then, on lines of their own, properties. What
+/// programs have written into the log has another facility than 0 and is passed over.
+fn parse(record: &[u8]) -> Option<String> {
+    let record = String::from_utf8_lossy(record);
+    let (head, rest) = record.split_once(';')?;
+    let mut head = head.split(',');
+    let priority: u32 = head.next()?.parse().ok()?;
+    let us: u64 = head.nth(1)?.parse().ok()?;
+    let text = rest.lines().next().unwrap_or_default();
+    (priority >> 3 == 0).then(|| format!("[{:5}.{:06}] {text}", us / 1_000_000, us % 1_000_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log device that gives these results one by one and then has no more.
+    fn device(results: Vec<Result<String, Errno>>) -> impl FnMut(&mut [u8]) -> Result<usize, Errno> {
+        let mut results = results.into_iter();
+        move |buffer| {
+            let text = results.next().unwrap_or(Err(Errno::AGAIN))?;
+            buffer[..text.len()].copy_from_slice(text.as_bytes());
+            Ok(text.len())
+        }
+    }
+
+    #[test]
+    fn kernel_lines_are_kept_and_others_are_not() {
+        let lines = collect(device(vec![
+            Ok("4,812,5123456,-;cpu 3: stalled\n SUBSYSTEM=cpu\n".into()),
+            Ok("12,813,5123457,-;systemd says something\n".into()),
+            Err(Errno::INTR),
+            Ok("3,814,5200000,-,caller=T1;Out of memory: Killed process 7 (x)\n".into()),
+        ]));
+        assert_eq!(
+            lines,
+            ["[    5.123456] cpu 3: stalled", "[    5.200000] Out of memory: Killed process 7 (x)"]
+        );
+    }
+
+    #[test]
+    fn a_storm_is_bounded_and_an_overrun_is_told() {
+        let mut results: Vec<_> = (0..LINES_MAX + 7).map(|n| Ok(format!("4,{n},1,-;line\n"))).collect();
+        results.insert(0, Err(Errno::PIPE));
+        let lines = collect(device(results));
+        assert_eq!(lines.len(), LINES_MAX + 2);
+        assert_eq!(lines[LINES_MAX], "(and 7 more lines)");
+        assert!(lines[LINES_MAX + 1].contains("lost"));
+    }
+}
