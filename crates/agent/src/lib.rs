@@ -1,1 +1,24 @@
-//! (being written)
+//! Runs trials where they have to run, and speaks the wire protocol at both ends.
+//!
+//! One binary plays three parts: the coordinator holds a [`Client`]; the agent on the target is [`serve`]; and each
+//! trial is a fresh process of its own, [`run_trial`], so that a crash, a hang or the out-of-memory killer costs one
+//! trial and nothing else.
+
+mod child;
+mod client;
+mod lines;
+mod serve;
+mod trial;
+mod wire;
+
+pub use client::{AgentError, Client, Stop};
+pub use serve::{ServeError, serve};
+pub use trial::run_trial;
+pub use wire::{Done, Event, Hello, PROTOCOL, Request, TrialRequest, build_id};
+
+/// The argument that makes the binary an agent.
+pub const AGENT_ARGUMENT: &str = "agent";
+/// The argument that makes the binary run one trial.
+pub const TRIAL_ARGUMENT: &str = "trial";
+/// The environment variable by which everything that a trial started can be found again.
+pub const TOKEN_VARIABLE: &str = "KDUEL_TRIAL";

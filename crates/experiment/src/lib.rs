@@ -8,6 +8,7 @@ mod knob;
 mod metric;
 mod missing;
 mod nearest;
+mod packed_form;
 mod params;
 mod point;
 mod record;
@@ -21,6 +22,7 @@ pub use knob::{Knob, KnobError, Scope};
 pub use metric::{Direction, Metric, Statistic};
 pub use missing::{Known, Missing};
 pub use nearest::{did_you_mean, nearest};
+pub use packed_form::{PackError, pack, unpack};
 pub use params::{ParamError, Params};
 pub use point::Point;
 pub use record::{

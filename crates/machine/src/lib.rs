@@ -27,7 +27,7 @@ pub use kernel_log::KernelLog;
 pub use knobs::{KnobProblem, Why, apply_to_self};
 pub use root::{ReadError, Root};
 pub use scheduling::SchedulingError;
-pub use strays::{Stray, kill_ownerless, kill_strays, new_token, reap_orphans};
+pub use strays::{Stray, has_children, kill_ownerless, kill_strays, new_token, reap_orphans};
 pub use trial_cgroup::{CpuStat, TrialCgroup, join_cgroup};
 pub use undo::{Recovery, Restored, Undo, UndoError, Unrestored, recover};
 pub use usage::{Snapshot, usage_of_self};

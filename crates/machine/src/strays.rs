@@ -132,6 +132,17 @@ fn wait_until_gone(descriptors: Vec<OwnedFd>) {
     }
 }
 
+/// Whether this process has children that live. Those that are dead are waited for on the way.
+pub fn has_children() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
 /// Waits for the children of this process that are dead, also those that came to it as a subreaper, up to a few
 /// seconds for those that are still dying. Says whether all are gone. For a process that is waiting for none of its
 /// own.

@@ -1,0 +1,132 @@
+//! The agent: answers requests until it is told to leave or the stream ends.
+
+use crate::child::{Ended, Trial};
+use crate::lines::{Lines, wait_readable};
+use crate::wire::{Event, Hello, Request};
+use machine::{Root, Undo};
+use rustix::stdio::{stdin, stdout};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// How long the agent sleeps at most before it looks whether a signal told it to leave.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// What ends an agent other than being told to leave.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The stream failed.
+    #[error("the stream to the coordinator failed: {0}")]
+    Stream(#[from] io::Error),
+    /// A line that is none of the protocol.
+    #[error("not understood: {0}")]
+    Garbled(String),
+    /// Something that was changed could not be put back. The undo journal keeps it.
+    #[error("could not put back what was changed: {0}")]
+    Undo(String),
+}
+
+/// Serves standard input and output until the coordinator says so, its stream ends, or SIGTERM or SIGHUP comes.
+/// Whatever happened, the machine's knobs are put back before it returns. `undo` is the directory of undo journals.
+///
+/// # Errors
+/// When the stream fails, or something cannot be put back.
+pub fn serve(undo: &Path) -> Result<(), ServeError> {
+    let mut agent = Agent::new(undo)?;
+    let served = agent.serve();
+    let put_back = agent.put_back().map_err(ServeError::Undo);
+    served.and(put_back)
+}
+
+struct Agent {
+    root: Root,
+    undo: Undo,
+    lines: Lines,
+    leave: Arc<AtomicBool>,
+}
+
+impl Agent {
+    fn new(undo: &Path) -> Result<Agent, ServeError> {
+        let leave = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&leave))?;
+        }
+        // What a trial leaves behind is handed to the agent, which ends and counts it.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(io::Error::from)?;
+        let undo = Undo::new(undo).map_err(|error| ServeError::Undo(error.to_string()))?;
+        Ok(Agent { root: Root::real(), undo, lines: Lines::default(), leave })
+    }
+
+    fn serve(&mut self) -> Result<(), ServeError> {
+        while let Some(line) = self.next_line()? {
+            let request: Request = serde_json::from_slice(&line).map_err(|error| {
+                ServeError::Garbled(format!("{error}: {}", String::from_utf8_lossy(&line)))
+            })?;
+            match request {
+                Request::Hello(_) => say(&Event::Hello(Hello::ours()))?,
+                Request::Check { knobs } => {
+                    let problems = machine::knobs::check(&self.root, &knobs);
+                    let problems = problems.iter().map(ToString::to_string).collect();
+                    say(&Event::Checked { problems })?;
+                }
+                Request::Prepare { knobs } => {
+                    match machine::knobs::turn_to(&self.root, &knobs, &mut self.undo) {
+                        Ok(()) => say(&Event::Ready)?,
+                        Err(error) => say(&Event::Refused { why: error.to_string() })?,
+                    }
+                }
+                Request::Facts => say(&Event::Facts(Box::new(machine::facts(&self.root))))?,
+                Request::Trial(request) => match self.trial(&request)? {
+                    Ended::Done(done) => say(&Event::Done(done))?,
+                    Ended::ToldToLeave => return Ok(()),
+                },
+                Request::Shutdown => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    fn put_back(&mut self) -> Result<(), String> {
+        let recovery = self.undo.restore();
+        if recovery.failed.is_empty() {
+            return Ok(());
+        }
+        Err(recovery.failed.iter().map(ToString::to_string).collect::<Vec<String>>().join("; "))
+    }
+
+    fn trial(&mut self, request: &crate::TrialRequest) -> Result<Ended, ServeError> {
+        let trial = match Trial::start(request) {
+            Ok(trial) => trial,
+            Err(done) => return Ok(Ended::Done(done)),
+        };
+        say(&Event::Started { pid: trial.pid() })?;
+        Ok(trial.watch(stdin(), &mut self.lines, &self.leave)?)
+    }
+
+    /// The next request; none when it is time to leave.
+    fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            if let Some(line) = self.lines.next() {
+                return Ok(Some(line));
+            }
+            if self.leave.load(Ordering::SeqCst) {
+                return Ok(None);
+            }
+            let ready = wait_readable(&[stdin()], Instant::now() + GLANCE)?;
+            if ready.contains(&true) && !self.lines.fill(stdin())? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+fn say(event: &Event) -> io::Result<()> {
+    let mut line = serde_json::to_vec(event)?;
+    line.push(b'\n');
+    File::from(stdout().as_fd().try_clone_to_owned()?).write_all(&line)
+}

@@ -1,0 +1,71 @@
+//! The trial's own process.
+
+use crate::wire::TrialRequest;
+use experiment::{Failure, Knob, Outcome, Usage};
+use machine::Root;
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead as _, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the agent hands to a trial's process as its only line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// The agent, without which the trial must not run.
+    pub(crate) agent: i32,
+    /// The cgroup that the process is to join, where one could be made.
+    pub(crate) cgroup: Option<PathBuf>,
+    pub(crate) request: TrialRequest,
+}
+
+/// What a trial's process writes as its only line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) outcome: Outcome,
+    /// What only the process itself can see of its use: the largest resident set, the migrations.
+    pub(crate) usage: Usage,
+}
+
+/// Runs the trial that stands as one line on standard input and writes its report, one line, on standard output.
+/// The process is fresh and has one thread.
+///
+/// # Errors
+/// When there is no request to read or nobody to report to; the agent records that the trial left without a result.
+pub fn run_trial() -> io::Result<()> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    let order: Order = serde_json::from_str(&line)?;
+    die_with(order.agent)?;
+    let outcome = run(&order).unwrap_or_else(|(failure, why)| Outcome::Missing { failure, why });
+    let mut line = serde_json::to_vec(&Report { outcome, usage: machine::usage_of_self(&Root::real()) })?;
+    line.push(b'\n');
+    let mut out = io::stdout().lock();
+    out.write_all(&line)?;
+    out.flush()
+}
+
+fn run(Order { cgroup, request, .. }: &Order) -> Result<Outcome, (Failure, String)> {
+    if let Some(cgroup) = cgroup {
+        machine::join_cgroup(cgroup).map_err(|error| (Failure::Refused, error.to_string()))?;
+    }
+    let own: Vec<Knob> = request.knobs.iter().filter(|knob| !knob.changes_machine()).cloned().collect();
+    machine::apply_to_self(&own).map_err(|error| (Failure::Knob, error.to_string()))?;
+    let cpus = machine::cpus::allowed().map_err(|error| (Failure::Refused, error.to_string()))?;
+    let workload = workloads::find(&request.workload)
+        .ok_or_else(|| (Failure::Refused, format!("this build has no workload `{}`", request.workload)))?;
+    let settle = request.params.decimal("settle").map_err(|error| (Failure::Refused, error.to_string()))?;
+    let mut trial = workloads::Trial::new(request.point.clone(), cpus.to_vec(), request.seed);
+    std::thread::sleep(Duration::from_secs_f64(settle));
+    workload.run(&request.params, &mut trial).map_err(|failure| (failure.kind(), failure.to_string()))?;
+    Ok(trial.into_outcome())
+}
+
+/// A trial must not outlive its agent. The kernel sees to it from here on; an agent that has gone before is no
+/// longer the parent.
+fn die_with(agent: i32) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    match rustix::process::getppid() {
+        Some(parent) if parent.as_raw_nonzero().get() == agent => Ok(()),
+        _ => Err(io::Error::other("the agent has gone")),
+    }
+}

@@ -1,0 +1,149 @@
+//! From flags and files to a checked experiment.
+
+use anyhow::{Context as _, bail};
+use clap::ValueEnum;
+use experiment::{AskError, Blocks, Entry, Experiment, Point, TargetKind, Variant, did_you_mean, from_toml};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The quickstart: what `kduel run` does when nothing is asked.
+const QUICKSTART: &str = include_str!("../../../examples/quickstart.toml");
+
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Flags {
+    /// Workloads to run, see `kduel list workloads`; with --experiment, those of its workloads to run
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// Take the experiment from a TOML file; flags override what it says
+    #[arg(long, short, value_name = "FILE")]
+    pub experiment: Option<PathBuf>,
+    /// A side of the duel and what it changes, as NAME or NAME:KEY=VALUE,...; the first is the baseline.
+    /// Keys are workload parameters, cpus, policy, nice, env.NAME, sysctl.NAME, sysfs.PATH and debugfs.PATH
+    #[arg(long = "variant", short = 'V', value_name = "NAME[:KEY=VALUE,...]")]
+    pub variants: Vec<String>,
+    /// The points to take, such as 1,2,4 or 1-4
+    #[arg(long, short, value_name = "LIST")]
+    pub points: Option<String>,
+    /// A workload parameter for all variants
+    #[arg(long, short, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Run exactly N blocks; a block is one trial of every variant in random order
+    #[arg(long, short, value_name = "N", conflicts_with = "until_decided")]
+    pub blocks: Option<u32>,
+    /// Look after 8, 12, 20 and 40 blocks and stop each point when it is decided
+    #[arg(long)]
+    pub until_decided: bool,
+    /// The difference, in percent, below which two variants count as the same
+    #[arg(long, value_name = "PCT")]
+    pub margin: Option<f64>,
+    /// Where trials run: local
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
+    /// The seed of every random choice
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Do not run the baseline twice per block; then nothing shows how far this machine can be trusted
+    #[arg(long)]
+    pub no_aa: bool,
+    /// The longest that one trial may take, in seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub deadline: Option<f64>,
+    /// Shrink the experiment to what its [scale.small] table says
+    #[arg(long, value_name = "SCALE")]
+    pub scale: Option<ScaleFlag>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ScaleFlag {
+    /// What the file's [scale.small] table says
+    Small,
+}
+
+/// The experiment that flags and file ask for, checked.
+///
+/// # Errors
+/// When something cannot be meant; the error says where it stands and what could be.
+pub fn experiment(flags: &Flags) -> anyhow::Result<Experiment> {
+    let mut experiment = match (&flags.experiment, flags.workloads.is_empty()) {
+        (Some(path), _) => {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read the experiment {}", path.display()))?;
+            from_toml(&text).with_context(|| path.display().to_string())?
+        }
+        (None, true) => from_toml(QUICKSTART).context("quickstart.toml")?,
+        (None, false) => {
+            Experiment::new(flags.workloads.iter().map(|name| Entry::of(name)).collect(), Vec::new())
+        }
+    };
+    if flags.scale.is_some() {
+        experiment = experiment.scaled_small()?;
+    }
+    if flags.experiment.is_some() && !flags.workloads.is_empty() {
+        keep_only(&mut experiment, &flags.workloads)?;
+    }
+    if !flags.variants.is_empty() {
+        let variants = flags.variants.iter().map(|text| Variant::parse(text));
+        experiment.variants = variants.collect::<Result<_, _>>()?;
+    }
+    if let Some(list) = &flags.points {
+        let points = Point::list(list);
+        if points.is_empty() {
+            bail!("--points names no point; give it a list such as 1,2,4");
+        }
+        for entry in &mut experiment.workloads {
+            entry.points = points.clone();
+        }
+    }
+    let set = settings(&flags.set)?;
+    // A flag goes before what the file says of a single workload.
+    for entry in &mut experiment.workloads {
+        entry.set.retain(|name, _| !set.contains_key(name));
+    }
+    experiment.set.extend(set);
+    if let Some(blocks) = flags.blocks {
+        experiment.blocks = Blocks::Exactly(blocks);
+    }
+    if flags.until_decided {
+        experiment.blocks = Blocks::UntilDecided;
+    }
+    experiment.margin_pct = flags.margin.unwrap_or(experiment.margin_pct);
+    experiment.seed = flags.seed.or(experiment.seed);
+    experiment.aa &= !flags.no_aa;
+    experiment.deadline_s = flags.deadline.unwrap_or(experiment.deadline_s);
+    if let Some(target) = &flags.target {
+        experiment.target = TargetKind::parse(target)?;
+    }
+    Ok(checked(experiment)?)
+}
+
+/// The experiment against the workloads that this build has.
+///
+/// # Errors
+/// When something in it cannot be meant.
+pub fn checked(experiment: Experiment) -> Result<Experiment, AskError> {
+    let names = workloads::names();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    experiment.checked(|name| workloads::find(name).map(|workload| workload.describe()), &names)
+}
+
+fn keep_only(experiment: &mut Experiment, wanted: &[String]) -> anyhow::Result<()> {
+    for name in wanted {
+        let labels = || experiment.workloads.iter().map(|entry| entry.label.as_str());
+        if !labels().any(|label| label == name) {
+            bail!("the experiment has no workload `{name}`; {}", did_you_mean(name, labels().collect::<Vec<_>>()));
+        }
+    }
+    experiment.workloads.retain(|entry| wanted.contains(&entry.label));
+    Ok(())
+}
+
+fn settings(pairs: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut set = BTreeMap::new();
+    for pair in pairs {
+        match pair.split_once('=') {
+            Some((name, value)) if !name.is_empty() => set.insert(name.into(), value.into()),
+            _ => bail!("--set {pair}: write KEY=VALUE"),
+        };
+    }
+    Ok(set)
+}

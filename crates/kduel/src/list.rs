@@ -1,0 +1,76 @@
+use crate::{Outcome, output, session};
+use clap::ValueEnum;
+use experiment::Ending;
+use journal::RunInfo;
+use report::{Format, Style};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to list
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum What {
+    /// What can duel
+    Workloads,
+    /// The values of global-lock's parameter `lock`
+    Locks,
+    /// What was run and imported, newest first
+    Runs,
+    /// How a report can look, and in which formats
+    Styles,
+}
+
+/// `kduel list`.
+///
+/// # Errors
+/// When the runs cannot be read.
+pub fn list(args: &Args) -> anyhow::Result<Outcome> {
+    let rows: Vec<(String, String)> = match args.what {
+        What::Workloads => workloads::all()
+            .map(|workload| workload.describe())
+            .map(|description| (description.name, description.summary))
+            .collect(),
+        What::Locks => locks::all().into_iter().map(|(name, summary)| (name.into(), summary.into())).collect(),
+        What::Styles => {
+            let styles = Style::all().map(|style| (style.name().into(), style.summary().into()));
+            let formats = Format::all().map(|format| {
+                (format!("--format {}", format.name()), format.summary().into())
+            });
+            styles.chain(formats).collect()
+        }
+        What::Runs => {
+            let home = session::home()?;
+            let runs = home.list()?;
+            if runs.is_empty() {
+                output::say(&format!("kduel: no runs in {} yet; `kduel run` makes one", home.path().display()));
+                return Ok(Outcome::Done);
+            }
+            runs.iter().rev().map(|run| (run.name.clone(), in_words(run))).collect()
+        }
+    };
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines: Vec<String> = rows.iter().map(|(name, summary)| format!("{name:width$}  {summary}")).collect();
+    output::result(&lines.join("\n"))?;
+    Ok(Outcome::Done)
+}
+
+/// What a run asked and how it ended, in one line.
+fn in_words(run: &RunInfo) -> String {
+    let header = match &run.header {
+        Ok(header) => header,
+        Err(missing) => return missing.to_string(),
+    };
+    let ending = match (&header.imported, &run.ending) {
+        (Some(imported), _) => format!("imported from {}", imported.source),
+        (None, Some(Ending::Finished)) => "finished".into(),
+        (None, Some(Ending::Interrupted(_))) => "interrupted".into(),
+        (None, Some(Ending::Failed(_))) => "failed".into(),
+        (None, None) => "unfinished".into(),
+    };
+    let experiment = &header.experiment;
+    let labels: Vec<&str> = experiment.workloads.iter().map(|entry| entry.label.as_str()).collect();
+    let variants: Vec<&str> = experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
+    format!("{ending:<12} {}: {}", labels.join(", "), variants.join(" / "))
+}

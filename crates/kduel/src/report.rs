@@ -1,0 +1,110 @@
+use crate::{Outcome, output, session};
+use analysis::{Analysis, Verdict};
+use clap::ValueEnum;
+use journal::Home;
+use report::{Format, Options, Style};
+use std::path::Path;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The run: its name, the start of its name, `latest`, or its directory
+    #[arg(default_value = "latest")]
+    run: String,
+    #[command(flatten)]
+    view: View,
+}
+
+/// How a report looks and what makes it fail.
+#[derive(Debug, Clone, clap::Args)]
+pub struct View {
+    /// The style of the tables, see `kduel list styles` [default: one that fits]
+    #[arg(long, value_name = "STYLE")]
+    style: Option<String>,
+    /// text, markdown, html, json, csv, csv-samples or benchstat
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: String,
+    /// Leave out the verdict marks, as older tools print
+    #[arg(long)]
+    plain: bool,
+    /// Print the interval of each ratio
+    #[arg(long)]
+    intervals: bool,
+    /// Set the figures of another run, such as an imported one, beside these
+    #[arg(long, value_name = "RUN")]
+    beside: Option<String>,
+    /// Exit with status 1 if there is one
+    #[arg(long, value_name = "WHAT")]
+    fail_on: Option<FailOn>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// A primary metric that is worse than the baseline
+    Regression,
+}
+
+impl View {
+    /// Checks the words, so that a slip is found before a long run and not after it.
+    ///
+    /// # Errors
+    /// When a style or format is not known.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.style()?;
+        self.format()?;
+        if let Some(beside) = &self.beside {
+            session::read(&session::home()?, beside)?;
+        }
+        Ok(())
+    }
+
+    fn style(&self) -> anyhow::Result<Option<Style>> {
+        Ok(self.style.as_deref().map(Style::parse).transpose()?)
+    }
+
+    fn format(&self) -> anyhow::Result<Format> {
+        Ok(Format::parse(&self.format)?)
+    }
+}
+
+/// `kduel report`.
+///
+/// # Errors
+/// When the run cannot be read or the style does not fit it.
+pub fn report(args: &Args) -> anyhow::Result<Outcome> {
+    args.view.check()?;
+    print(&session::home()?, Path::new(&args.run), &args.view)
+}
+
+/// Prints the report of a run, given by its directory or name.
+///
+/// # Errors
+/// When the run cannot be read or the style does not fit it.
+pub fn print(home: &Home, run: &Path, view: &View) -> anyhow::Result<Outcome> {
+    let run = session::read_at(home, run)?;
+    let analysis = analysis::analyse(&run);
+    let beside = match &view.beside {
+        Some(name) => Some(analysis::analyse(&session::read(home, name)?)),
+        None => None,
+    };
+    let format = view.format()?;
+    let options = Options {
+        style: view.style()?,
+        format,
+        plain: view.plain,
+        intervals: view.intervals,
+        colour: format == Format::Text && output::colour(),
+        beside: beside.as_ref(),
+        footer: run.header.imported.is_none().then(|| experiment::pack(&run.header.experiment)),
+        ..Options::default()
+    };
+    output::result(&report::render(&analysis, &options)?)?;
+    Ok(match view.fail_on {
+        Some(FailOn::Regression) if has_regression(&analysis) => Outcome::Regression,
+        _ => Outcome::Done,
+    })
+}
+
+fn has_regression(analysis: &Analysis) -> bool {
+    let cells = analysis.tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.cells);
+    cells.into_iter().any(|cell| cell.verdict == Verdict::Worse)
+}

@@ -1,0 +1,55 @@
+use crate::ask::{self, Flags};
+use crate::{Outcome, report, session};
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    flags: Flags,
+    /// Keep the run in this directory instead of $KDUEL_HOME/runs
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    view: report::View,
+}
+
+const EXAMPLES: &str = "Examples:
+  kduel run
+      Three locks against each other on this machine, in less than a minute.
+  kduel run global-lock -V tas:lock=tas -V mcs:lock=mcs --points 1,2,4,8
+      When does a queue lock pay?
+  kduel run hackbench -V base -V batch:policy=batch --points 1,2 --until-decided
+      As many blocks as it takes, at most 40.
+  kduel run hackbench -V on:sysctl.kernel.sched_autogroup_enabled=1 -V off:sysctl.kernel.sched_autogroup_enabled=0
+      A sysctl against itself (as root); it is put back afterwards.
+  kduel run hackbench -V ours -V original:via=rt-tests --points 1,2
+      kduel's hackbench against the original.";
+
+/// `kduel run`.
+///
+/// # Errors
+/// When the experiment cannot be meant or run.
+pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    args.view.check()?;
+    start(ask::experiment(&args.flags)?, args.out, &args.view)
+}
+
+/// Starts a new run of a checked experiment.
+///
+/// # Errors
+/// When it cannot be run.
+pub fn start(
+    experiment: experiment::Experiment,
+    out: Option<PathBuf>,
+    view: &report::View,
+) -> anyhow::Result<Outcome> {
+    let home = session::home()?;
+    let header = session::header(experiment);
+    let mut journal = match out {
+        Some(directory) => home.create_at(&directory, &header)?,
+        None => home.create(&header.run, &header)?,
+    };
+    let run = journal.read()?;
+    session::conduct(&home, &mut journal, &run, view)
+}

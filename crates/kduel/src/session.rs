@@ -1,0 +1,159 @@
+//! What every run shares, whether it is new, resumed or reproduced: where it lives, how it is stopped, how it ends.
+
+use crate::progress::Progress;
+use crate::{Outcome, output, report};
+use agent::Stop;
+use anyhow::Context as _;
+use experiment::{Ending, Experiment, Header};
+use journal::{Home, Journal, Run};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+use targets::Local;
+
+/// Puts back what killed runs of this user have left turned on this machine, and ends what they left running. A
+/// failure is said and does not keep the command from its work.
+pub fn put_back_what_others_left() {
+    let Ok(home) = Home::from_environment() else {
+        // Without a home nothing was ever written that could be put back.
+        return;
+    };
+    match machine::recover(&undo_directory(&home)) {
+        Ok(recovery) => {
+            for setting in recovery.restored {
+                output::say(&format!("kduel: a killed run had changed a setting; put back {setting}"));
+            }
+            for setting in recovery.failed {
+                output::say(&format!("kduel: a killed run had changed a setting; could not put back {setting}"));
+            }
+        }
+        Err(error) => output::say(&format!("kduel: cannot see whether a killed run left something changed: {error}")),
+    }
+    for process in machine::kill_ownerless(agent::TOKEN_VARIABLE) {
+        output::say(&format!("kduel: ended {process}, which a killed run had left"));
+    }
+}
+
+/// The header of a new run.
+pub fn header(mut experiment: Experiment) -> Header {
+    let at_unix_ms = unix_ms();
+    let random = random_word();
+    let seed = experiment.seed.unwrap_or(random % 1_000_000);
+    experiment.seed = Some(seed);
+    let descriptions = experiment
+        .workloads
+        .iter()
+        .filter_map(|entry| Some(workloads::find(&entry.workload)?.describe()))
+        .collect();
+    Header {
+        run: format!("{}-{:04x}", jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S"), random >> 48),
+        version: env!("CARGO_PKG_VERSION").into(),
+        build: agent::build_id().into(),
+        at_unix_ms,
+        seed,
+        experiment,
+        descriptions,
+        imported: None,
+    }
+}
+
+/// Runs what is left of a run and reports it.
+///
+/// # Errors
+/// When it cannot go on. What was done is kept.
+pub fn conduct(
+    home: &Home,
+    journal: &mut Journal,
+    run: &Run,
+    view: &report::View,
+) -> anyhow::Result<Outcome> {
+    let stop = Stop::default();
+    watch_signals(&stop).context("cannot watch for signals")?;
+    let token = machine::new_token(&machine::Root::real()).map_err(|missing| anyhow::anyhow!("{missing}"))?;
+    let mut target = Local::new(undo_directory(home), token.clone(), stop.clone());
+    let mut progress = Progress::new(output::watched());
+    let name = &run.header.run;
+    let directory = journal.directory().to_path_buf();
+    let ended =
+        duel::conduct(&run.header, &run.records, journal, &mut target, &token, &stop, &mut progress);
+    progress.finish();
+    match ended {
+        Ok(Ending::Finished) => {
+            let outcome = report::print(home, &directory, view)?;
+            output::say(&hint(&run.header.experiment, name));
+            Ok(outcome)
+        }
+        Ok(_) => {
+            report::print(home, &directory, view)?;
+            output::say(&format!("kduel: interrupted; what is done is kept. Go on with: kduel resume {name}"));
+            Ok(Outcome::Interrupted)
+        }
+        Err(error) => Err(anyhow::Error::new(error)
+            .context(format!("run {name} stopped; what is done is kept, `kduel resume {name}` goes on"))),
+    }
+}
+
+/// Where undo journals live: outside the runs, so that a run that is deleted loses none.
+fn undo_directory(home: &Home) -> std::path::PathBuf {
+    home.path().join("undo")
+}
+
+fn watch_signals(stop: &Stop) -> std::io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // The order matters: the first signal only sets the flag, the second finds it set and leaves at once. The
+        // agent then sees its stream end and cleans up by itself.
+        signal_hook::flag::register_conditional_shutdown(signal, 130, stop.flag())?;
+        signal_hook::flag::register(signal, stop.flag())?;
+    }
+    Ok(())
+}
+
+/// What to try next, for somebody who has just seen a report.
+fn hint(experiment: &Experiment, run: &str) -> String {
+    let next = if experiment.variants.len() < 2 {
+        "Next: name a second variant, such as --variant b:nice=10, and kduel compares the two.".to_string()
+    } else if experiment.title.as_deref().is_some_and(|title| title.starts_with("Quickstart")) {
+        "Next: kduel run hackbench --variant base --variant batch:policy=batch --points 1,2 --until-decided"
+            .to_string()
+    } else {
+        format!("Next: kduel report {run} --format html > report.html, or --style, --intervals.")
+    };
+    format!("\n{next}\nRun {run} is kept; `kduel list workloads` shows what else can duel.")
+}
+
+/// A word that no two runs share.
+fn random_word() -> u64 {
+    use std::hash::{BuildHasher as _, Hasher as _};
+    let mut hasher = std::hash::RandomState::new().build_hasher();
+    hasher.write_u64(unix_ms());
+    hasher.write_u32(std::process::id());
+    hasher.finish()
+}
+
+pub fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+/// The run that a user names, or a clear error that says how to see which there are.
+///
+/// # Errors
+/// When there is none, or it cannot be read.
+pub fn read(home: &Home, run: &str) -> anyhow::Result<Run> {
+    home.read(run).with_context(|| format!("run {run} cannot be read (`kduel list runs` shows all)"))
+}
+
+/// The home of all runs.
+///
+/// # Errors
+/// When there is no place for one.
+pub fn home() -> anyhow::Result<Home> {
+    Ok(Home::from_environment()?)
+}
+
+/// As [`read`], by the directory of the run.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read_at(home: &Home, directory: &Path) -> anyhow::Result<Run> {
+    read(home, &directory.to_string_lossy())
+}

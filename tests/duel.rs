@@ -1,0 +1,217 @@
+//! A duel from the command line to its verdicts.
+
+#[path = "support.rs"]
+mod support;
+
+use std::io::Read as _;
+use std::process::Stdio;
+use support::{Kduel, stderr};
+
+/// A duel that takes no time.
+const SHORT: [&str; 12] = [
+    "run", "global-lock", "--set", "total=2000", "--set", "settle=0", "-V", "tas:lock=tas", "-V", "mcs:lock=mcs",
+    "--points", "1,2",
+];
+
+fn short(kduel: &Kduel, more: &[&str]) -> String {
+    kduel.ok(&[&SHORT[..], more].concat())
+}
+
+#[test]
+fn a_duel_ends_in_a_table_a_verdict_per_cell_and_a_footer() {
+    let kduel = Kduel::new();
+    let output = kduel.output(&[&SHORT[..], &["--blocks", "6", "--seed", "42"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(text.is_ascii(), "{text}");
+    assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+    assert!(text.contains("A/A"), "{text}");
+    assert!(text.contains("seed 42, 6 blocks"), "{text}");
+    assert!(text.contains("kduel reproduce kd1:"), "{text}");
+    let cells = kduel.json()["cells"].as_array().unwrap().clone();
+    let judged: Vec<_> =
+        cells.iter().filter(|cell| cell["metric"] == "time" && cell["variant"] == "mcs").collect();
+    assert_eq!(judged.len(), 2);
+    for cell in judged {
+        let verdict = cell["verdict"].as_str().unwrap();
+        assert!(["better", "worse", "same", "undecided"].contains(&verdict), "{cell}");
+        assert!(!cell["reason"].as_str().unwrap().is_empty());
+    }
+    assert!(stderr(&output).contains("Next:"), "{}", stderr(&output));
+}
+
+#[test]
+fn s23_blocks_are_exact_and_every_block_holds_every_side_once() {
+    let kduel = Kduel::new();
+    short(&kduel, &["--blocks", "3"]);
+    let trials = kduel.trials();
+    assert_eq!(trials.len(), 3 * 2 * 3, "blocks x points x (baseline, twin, variant)");
+    for block in 1..=3 {
+        for point in ["1", "2"] {
+            let mut sides: Vec<String> = trials
+                .iter()
+                .filter(|trial| trial["block"] == block && trial["point"] == point)
+                .map(|trial| format!("{}{}", trial["variant"].as_str().unwrap(), trial["twin"]))
+                .collect();
+            sides.sort();
+            assert_eq!(sides, ["mcsfalse", "tasfalse", "tastrue"]);
+        }
+    }
+}
+
+#[test]
+fn the_order_follows_from_the_seed() {
+    let order = |seed: &str| {
+        let kduel = Kduel::new();
+        short(&kduel, &["--blocks", "8", "--seed", seed]);
+        let trials = kduel.trials();
+        trials.iter().map(|trial| format!("{}{}", trial["variant"], trial["twin"])).collect::<Vec<_>>()
+    };
+    let first = order("7");
+    assert_eq!(first, order("7"));
+    assert_ne!(first, order("8"));
+}
+
+#[test]
+fn a_footer_reproduces_the_experiment() {
+    let kduel = Kduel::new();
+    let text = short(&kduel, &["--blocks", "2", "--seed", "5"]);
+    let first = kduel.records()[0]["experiment"].clone();
+    let footer = &text[text.find("kd1:").unwrap()..];
+    kduel.ok(&["reproduce", footer]);
+    assert_eq!(kduel.records()[0]["experiment"], first);
+    kduel.ok(&["reproduce", "latest"]);
+    assert_eq!(kduel.records()[0]["experiment"], first);
+    assert!(kduel.ok(&["list", "runs"]).lines().count() >= 3);
+}
+
+#[test]
+fn a_file_and_flags_ask_the_same() {
+    let kduel = Kduel::new();
+    short(&kduel, &["--blocks", "2", "--seed", "5", "--margin", "3"]);
+    let from_flags = kduel.records()[0]["experiment"].clone();
+    let file = kduel.file(
+        "same.toml",
+        r#"
+blocks = 2
+seed = 5
+margin = 3
+[set]
+total = 2000
+settle = 0
+[[workload]]
+name = "global-lock"
+points = [1, 2]
+[[variant]]
+name = "tas"
+lock = "tas"
+[[variant]]
+name = "mcs"
+lock = "mcs"
+"#,
+    );
+    kduel.ok(&["run", "--experiment", file.to_str().unwrap()]);
+    assert_eq!(kduel.records()[0]["experiment"], from_flags);
+    // And what a run keeps as its experiment.toml asks the same once more.
+    let kept = kduel.home().join("latest/experiment.toml");
+    kduel.ok(&["run", "--experiment", kept.to_str().unwrap()]);
+    assert_eq!(kduel.records()[0]["experiment"], from_flags);
+}
+
+#[test]
+fn unknown_words_name_the_nearest_and_bad_files_are_pointed_at() {
+    let kduel = Kduel::new();
+    assert!(kduel.fails(&["run", "hakbench"]).contains("`hackbench`"));
+    assert!(kduel.fails(&["run", "global-lock", "--set", "totl=5"]).contains("`total`"));
+    assert!(kduel.fails(&["run", "global-lock", "-V", "a:lok=tas"]).contains("`lock`"));
+    assert!(kduel.fails(&["run", "global-lock", "-V", "a:lock=msc"]).contains("`mcs`"));
+    assert!(kduel.fails(&["run", "global-lock", "-V", "a:sysctrl.kernel.x=1"]).contains("`sysctl`"));
+    assert!(kduel.fails(&["run", "global-lock", "--points", "0"]).contains("from 1"));
+    assert!(kduel.fails(&["report", "--style", "boxd"]).contains("`boxed`"));
+    assert!(kduel.fails(&["run", "global-lock", "--scale", "small"]).contains("[scale.small]"));
+    let file = kduel.file("bad.toml", "blocks = 3\n\n[[workload]]\nname = \"global-lock\"\npoint = [1, {}]\n");
+    let error = kduel.fails(&["run", "--experiment", file.to_str().unwrap()]);
+    assert!(error.contains("bad.toml") && error.contains("line 5, column 9"), "{error}");
+    assert!(!kduel.home().join("runs").exists(), "nothing was begun");
+}
+
+#[test]
+fn a_knob_that_cannot_be_turned_stops_the_run_before_its_first_trial() {
+    let kduel = Kduel::new();
+    let error = kduel.fails(&[
+        "run", "global-lock", "--set", "total=1000", "-V", "a", "-V", "b:sysctl.kernel.no_such_thing=1", "-V",
+        "c:cpus=4000",
+    ]);
+    assert!(error.contains("no_such_thing") && error.contains("4000"), "{error}");
+    assert_eq!(kduel.trials().len(), 0);
+}
+
+#[test]
+fn s22_a_regression_fails_only_when_asked() {
+    let kduel = Kduel::new();
+    let planted = |fail_on: &[&str]| {
+        let args = [
+            &["run", "global-lock", "--set", "total=20000", "--set", "settle=0", "--points", "1", "--blocks", "8"][..],
+            &["-V", "plain", "-V", "slow:think=200"],
+            fail_on,
+        ]
+        .concat();
+        kduel.output(&args).status.code()
+    };
+    assert_eq!(planted(&[]), Some(0));
+    assert_eq!(planted(&["--fail-on", "regression"]), Some(1));
+    let report = kduel.output(&["report", "--fail-on", "regression"]);
+    assert_eq!(report.status.code(), Some(1));
+    let cells = kduel.json()["cells"].as_array().unwrap().clone();
+    assert!(cells.iter().any(|cell| cell["variant"] == "slow" && cell["verdict"] == "worse"));
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let kduel = Kduel::new();
+    short(&kduel, &["--blocks", "2"]);
+    for args in [&["report"][..], &["report", "--format", "json"], &["list", "workloads"], &["show", "hackbench"]] {
+        let mut child =
+            kduel.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("kduel starts");
+        drop(child.stdout.take());
+        let mut complaints = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{args:?}: {complaints}");
+        assert_eq!(complaints, "", "{args:?}");
+    }
+}
+
+#[test]
+fn lists_begin_with_names_and_every_workload_can_be_shown() {
+    let kduel = Kduel::new();
+    let list = kduel.ok(&["list", "workloads"]);
+    let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    for name in ["global-lock", "lock-busy", "hackbench", "futex-wake", "futex-hash", "exec"] {
+        assert!(names.contains(&name), "{list}");
+    }
+    for name in names {
+        let page = kduel.ok(&["show", name]);
+        for parameter in ["semantics", "via", "warmup", "settle"] {
+            assert!(page.contains(parameter), "{name} lacks {parameter}");
+        }
+    }
+    assert!(kduel.ok(&["list", "locks"]).lines().any(|line| line.starts_with("mcs ")));
+    assert!(kduel.ok(&["list", "styles"]).lines().any(|line| line.starts_with("normalized ")));
+}
+
+#[test]
+fn a_variant_that_does_not_touch_a_workload_is_not_exercised_there() {
+    let kduel = Kduel::new();
+    kduel.ok(&[
+        "run", "global-lock", "exec", "--set", "total=1000", "--set", "command=true", "--set", "settle=0", "-V", "tas",
+        "-V", "mcs:lock=mcs", "--blocks", "6", "--seed", "1",
+    ]);
+    let cells = kduel.json()["cells"].as_array().unwrap().clone();
+    let of = |workload: &str| {
+        let cell =
+            cells.iter().find(|cell| cell["workload"] == workload && cell["variant"] == "mcs" && cell["metric"] == "time");
+        cell.unwrap_or_else(|| panic!("no cell of {workload}"))["verdict"].clone()
+    };
+    assert_eq!(of("exec"), "not-exercised");
+    assert_ne!(of("global-lock"), "not-exercised");
+}

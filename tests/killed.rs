@@ -1,0 +1,188 @@
+//! Interrupted, killed, out of disk: what was done stays, nothing is left behind, and `resume` finishes the rest.
+
+#[path = "support.rs"]
+mod support;
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Kduel, is_root, stderr, strays};
+
+const STAT_INTERVAL: &str = "/proc/sys/vm/stat_interval";
+
+/// Starts a run of some twenty short trials; as root it turns a sysctl, too.
+fn start(kduel: &Kduel) -> Child {
+    let variant = if is_root() { "turned:sysctl.vm.stat_interval=19" } else { "turned:nice=3" };
+    kduel
+        .command(&[
+            "run", "exec", "--set", "command=sleep 0.02", "--set", "settle=0", "-V", "as-is", "-V", variant, "--blocks", "7",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("kduel starts")
+}
+
+/// The processes under this home, by the part that they play: `run`, `agent`, `trial`, or a program.
+fn parts(kduel: &Kduel) -> Vec<(u32, String)> {
+    let part = |pid: u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<String> =
+            line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+        match words.get(1).map(String::as_str) {
+            Some(word @ ("run" | "resume" | "agent" | "trial")) => word.to_string(),
+            _ => words.first().cloned().unwrap_or_default(),
+        }
+    };
+    strays(kduel.home()).into_iter().map(|pid| (pid, part(pid))).collect()
+}
+
+fn kill(pid: u32) {
+    let pid = Pid::from_raw(pid as i32).expect("a pid");
+    // It may have gone by itself meanwhile.
+    let _ = kill_process(pid, Signal::KILL);
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn keys(trials: &[serde_json::Value]) -> BTreeSet<String> {
+    trials
+        .iter()
+        .map(|trial| {
+            format!("{}/{}/{}/{}", trial["block"], trial["point"], trial["variant"], trial["twin"])
+        })
+        .collect()
+}
+
+fn finished(kduel: &Kduel) {
+    let trials = kduel.trials();
+    let keys = keys(&trials);
+    assert_eq!(keys.len(), trials.len(), "every trial stands once");
+    assert_eq!(keys.len(), 7 * 3, "and all of them are there");
+}
+
+/// `kill -9` of one part at a random time; returns what was killed.
+fn one_kill(kduel: &Kduel, delay: Duration, victim: &str) {
+    let before = std::fs::read_to_string(STAT_INTERVAL).unwrap_or_default();
+    let mut run = start(kduel);
+    std::thread::sleep(delay);
+    let victims: Vec<u32> =
+        parts(kduel).into_iter().filter(|(_, part)| part == victim).map(|(pid, _)| pid).collect();
+    victims.iter().for_each(|pid| kill(*pid));
+    if victim == "run" {
+        run.wait().expect("it was ours");
+        wait_until("the agent ends by itself when its coordinator is gone", || strays(kduel.home()).is_empty());
+    } else {
+        assert!(run.wait().expect("it was ours").success(), "a lost {victim} costs a trial, not the run");
+    }
+    // Any command puts back what a killed run has left.
+    if kduel.home().join("latest").exists() {
+        let resumed = kduel.output(&["resume"]);
+        assert!(resumed.status.success(), "{}", stderr(&resumed));
+        finished(kduel);
+    }
+    assert_eq!(strays(kduel.home()), Vec::<u32>::new(), "no process is left");
+    let after = std::fs::read_to_string(STAT_INTERVAL).unwrap_or_default();
+    assert_eq!(after, before, "every sysctl has its old value");
+}
+
+#[test]
+fn p2_m12_kill_9_of_any_part_at_any_time_loses_nothing_and_leaves_nothing() {
+    // KDUEL_KILLS asks for more: the fifty are `KDUEL_KILLS=50 cargo test --test killed`.
+    let kills: u64 =
+        std::env::var("KDUEL_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(9);
+    for round in 0..kills {
+        let victim = ["run", "agent", "trial"][round as usize % 3];
+        // Spread over the whole of a run, which takes about two seconds, start-up included.
+        let delay = Duration::from_millis(5 + (round * 7919) % 1500);
+        one_kill(&Kduel::new(), delay, victim);
+    }
+}
+
+#[test]
+fn p1_an_interrupt_keeps_what_is_done_and_exits_with_130() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let kduel = Kduel::new();
+        let run = start(&kduel);
+        let pid = Pid::from_raw(run.id() as i32).unwrap();
+        wait_until("a trial is done", || {
+            let journal = std::fs::read_to_string(kduel.home().join("latest/journal.jsonl"));
+            journal.is_ok_and(|text| text.contains("\"kind\":\"trial\""))
+        });
+        kill_process(pid, signal).unwrap();
+        let status = run.wait_with_output().unwrap().status;
+        assert_eq!(status.code(), Some(130));
+        assert!(strays(kduel.home()).is_empty());
+        let done = kduel.trials().len();
+        assert!((1..21).contains(&done), "{done}");
+        assert!(kduel.ok(&["show", "latest"]).contains("interrupted"));
+        let report = kduel.ok(&["report"]);
+        assert!(report.to_lowercase().contains("interrupted"), "{report}");
+        kduel.ok(&["resume"]);
+        finished(&kduel);
+        assert!(kduel.ok(&["show", "latest"]).contains("finished"));
+    }
+}
+
+#[test]
+fn two_coordinators_cannot_write_one_run() {
+    let kduel = Kduel::new();
+    let mut run = start(&kduel);
+    wait_until("the run has begun", || kduel.home().join("latest/journal.jsonl").exists());
+    let second = kduel.output(&["resume"]);
+    assert_eq!(second.status.code(), Some(2), "{}", stderr(&second));
+    assert!(run.wait().unwrap().success());
+}
+
+#[test]
+fn p8_a_full_disk_stops_the_run_and_the_journal_stays_readable() {
+    let kduel = Kduel::new();
+    let disk = kduel.home().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+        .arg(&disk)
+        .status()
+        .is_ok_and(|status| status.success());
+    if !mounted {
+        println!("skipped: mounting a file system of 1 MB needs root");
+        return;
+    }
+    let _unmount = Unmount(disk.clone());
+    std::fs::write(disk.join("ballast"), vec![0; 900 << 10]).unwrap();
+    let run = kduel
+        .command(&["run", "exec", "--set", "command=true", "--set", "settle=0", "--blocks", "1000", "-V", "a"])
+        .env("KDUEL_HOME", &disk)
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(2), "{}", stderr(&run));
+    let complaint = stderr(&run);
+    assert!(complaint.contains("full") || complaint.contains("space"), "{complaint}");
+    let trials = kduel.records_of(&disk.join("latest")).iter().filter(|r| r["kind"] == "trial").count();
+    assert!(trials > 10, "{trials}");
+    let report = kduel.command(&["report"]).env("KDUEL_HOME", &disk).output().unwrap();
+    assert!(report.status.success(), "{}", stderr(&report));
+    // With space again, the run goes on where it stopped.
+    std::fs::remove_file(disk.join("ballast")).unwrap();
+    let resumed = kduel.command(&["resume"]).env("KDUEL_HOME", &disk).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    kill_process(Pid::from_raw(resumed.id() as i32).unwrap(), Signal::INT).unwrap();
+    resumed.wait_with_output().unwrap();
+    let later = kduel.records_of(&disk.join("latest")).iter().filter(|r| r["kind"] == "trial").count();
+    assert!(later > trials, "{later}");
+}
+
+struct Unmount(std::path::PathBuf);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}

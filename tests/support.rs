@@ -1,0 +1,115 @@
+//! A kduel with a home of its own.
+
+// Each test binary uses its own part of this.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// The real binary with an empty home.
+pub struct Kduel {
+    home: TempDir,
+}
+
+impl Kduel {
+    pub fn new() -> Kduel {
+        Kduel { home: TempDir::new().expect("a temporary directory") }
+    }
+
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// The command, not yet started.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kduel"));
+        command.args(args).env("KDUEL_HOME", self.home.path()).stdin(Stdio::null());
+        command
+    }
+
+    pub fn output(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("kduel starts")
+    }
+
+    /// Standard output of a command that must succeed.
+    pub fn ok(&self, args: &[&str]) -> String {
+        let output = self.output(args);
+        assert!(output.status.success(), "kduel {args:?}: {}\n{}", output.status, stderr(&output));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    /// Standard error of a command that must fail with status 2.
+    pub fn fails(&self, args: &[&str]) -> String {
+        let output = self.output(args);
+        assert_eq!(output.status.code(), Some(2), "kduel {args:?}\n{}", stderr(&output));
+        assert!(output.stdout.is_empty(), "an error goes to standard error only");
+        stderr(&output)
+    }
+
+    /// The latest run's report as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.ok(&["report", "--format", "json"])).expect("valid JSON")
+    }
+
+    /// The records of the latest run.
+    pub fn records(&self) -> Vec<serde_json::Value> {
+        self.records_of(&self.home().join("latest"))
+    }
+
+    pub fn records_of(&self, directory: &Path) -> Vec<serde_json::Value> {
+        let journal = std::fs::read_to_string(directory.join("journal.jsonl")).expect("a journal");
+        journal
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON lines")["record"].clone())
+            .collect()
+    }
+
+    /// The trials of the latest run.
+    pub fn trials(&self) -> Vec<serde_json::Value> {
+        self.records().into_iter().filter(|record| record["kind"] == "trial").collect()
+    }
+
+    /// Writes a file beside the runs and gives its path.
+    pub fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.home().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path
+    }
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The reason why each missing trial is missing.
+pub fn reasons(trials: &[serde_json::Value]) -> Vec<(String, String)> {
+    trials
+        .iter()
+        .filter(|trial| trial["outcome"]["state"] == "missing")
+        .map(|trial| {
+            let text = |key: &str| trial["outcome"][key].as_str().unwrap_or_default().to_string();
+            (text("failure"), text("why"))
+        })
+        .collect()
+}
+
+/// Processes whose environment carries the mark of kduel's trials under this home.
+pub fn strays(home: &Path) -> Vec<u32> {
+    let mark = format!("KDUEL_HOME={}\0", home.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        let marked = environment.windows(mark.len()).any(|window| window == mark.as_bytes());
+        // A zombie has no environment left, so it never counts.
+        if marked && pid != std::process::id() {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

@@ -1,0 +1,125 @@
+//! What becomes of trials that do not end well, and what every trial records.
+
+#[path = "support.rs"]
+mod support;
+
+use support::{Kduel, is_root, reasons, strays};
+
+/// Runs one variant of `exec` and gives the kinds and reasons of its missing trials.
+fn exec(command: &str, more: &[&str]) -> Vec<(String, String)> {
+    let kduel = Kduel::new();
+    let set = format!("command={command}");
+    kduel.ok(&[&["run", "exec", "--set", &set, "--set", "settle=0", "--blocks", "1", "--no-aa"][..], more].concat());
+    assert_eq!(strays(kduel.home()), Vec::<u32>::new());
+    reasons(&kduel.trials())
+}
+
+#[test]
+fn p4_a_failing_command_is_missing_with_its_exact_status() {
+    let missing = exec("sh -c 'exit 7'", &[]);
+    assert_eq!(missing.len(), 1);
+    assert!(missing[0].1.contains('7'), "{missing:?}");
+    let missing = exec("sh -c 'kill -SEGV $$'", &[]);
+    assert!(missing[0].1.contains("11") || missing[0].1.contains("SEGV"), "{missing:?}");
+    let missing = exec("no-such-program-anywhere", &[]);
+    assert!(missing[0].1.contains("no-such-program-anywhere"), "{missing:?}");
+    assert_eq!(exec("true", &[]), []);
+}
+
+#[test]
+fn a_trial_that_hangs_is_ended_with_everything_that_it_started() {
+    let began = std::time::Instant::now();
+    let missing = exec("sh -c 'setsid sleep 1000 & sleep 1000'", &["--deadline", "0.5"]);
+    assert_eq!(missing[0].0, "hang", "{missing:?}");
+    assert!(missing[0].1.contains("deadline"), "{missing:?}");
+    assert!(began.elapsed().as_secs() < 60, "it was not waited for");
+}
+
+#[test]
+fn what_a_trial_leaves_running_is_ended_with_it() {
+    // `exec` checks inside for strays once kduel has returned.
+    assert_eq!(exec("sh -c 'setsid sleep 1000 > /dev/null 2>&1 < /dev/null & true'", &[]), []);
+}
+
+#[test]
+fn p11_a_missing_trial_is_missing_and_never_zero() {
+    let kduel = Kduel::new();
+    kduel.ok(&[
+        "run", "exec", "--set", "settle=0", "-V", "good:command=true", "-V", "bad:command=false", "--blocks", "6",
+    ]);
+    let cells = kduel.json()["cells"].as_array().unwrap().clone();
+    let bad = cells.iter().find(|cell| cell["variant"] == "bad" && cell["metric"] == "time").unwrap();
+    assert_eq!(bad["verdict"], "missing");
+    assert!(bad["value"].is_null());
+    assert!(bad["reason"].as_str().unwrap().contains('1'), "{bad}");
+    let report = kduel.ok(&["report"]);
+    assert!(report.contains("n/a"), "{report}");
+}
+
+#[test]
+fn m15_a_point_beyond_every_limit_is_missing_with_its_reason_and_the_rest_goes_on() {
+    let kduel = Kduel::new();
+    let set = ["--set", "total=1000", "--set", "settle=0", "--blocks", "1", "--no-aa", "--deadline", "60"];
+    // A limit that even root meets: no address space for so many stacks.
+    let mut command = kduel.command(&["run", "global-lock", "--points", "1,3000"]);
+    command.args(set);
+    let limited = std::process::Command::new("sh")
+        .arg("-c")
+        .arg("ulimit -v 1000000; exec \"$0\" \"$@\"")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env("KDUEL_HOME", kduel.home())
+        .output()
+        .unwrap();
+    assert!(limited.status.success(), "{}", support::stderr(&limited));
+    let trials = kduel.trials();
+    assert_eq!(trials.len(), 2);
+    let missing = reasons(&trials);
+    assert_eq!(missing.len(), 1, "{missing:?}");
+    assert!(missing[0].1.contains("3000"), "{missing:?}");
+}
+
+#[test]
+fn p10_the_use_of_children_that_nobody_waited_for_is_counted() {
+    let kduel = Kduel::new();
+    let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    let set = format!("command=sh -c '({spin}) & sleep 3'");
+    kduel.ok(&["run", "exec", "--set", &set, "--blocks", "1", "--no-aa"]);
+    let usage = kduel.trials()[0]["usage"].clone();
+    let user_ns = usage["user_ns"].as_u64().unwrap_or_default();
+    assert!(user_ns > 50_000_000, "{usage}");
+    for field in ["system_ns", "max_rss_bytes", "voluntary_switches", "involuntary_switches"] {
+        assert!(usage[field].is_u64(), "{field}: {usage}");
+    }
+}
+
+#[test]
+fn environment_nice_and_cpus_reach_the_trial() {
+    let kduel = Kduel::new();
+    kduel.ok(&[
+        "run", "exec", "--set", "command=sh -c 'test \"$WORD\" = hello && test $(nice) = 5 && test $(nproc) = 1'",
+        "-V", "a:env.WORD=hello,nice=5,cpus=0", "--blocks", "1", "--no-aa",
+    ]);
+    assert_eq!(reasons(&kduel.trials()), []);
+}
+
+#[test]
+fn a_sysctl_is_turned_for_its_variant_only_and_put_back() {
+    const FILE: &str = "/proc/sys/vm/stat_interval";
+    if !is_root() {
+        println!("skipped: turning a sysctl needs root");
+        return;
+    }
+    let before = std::fs::read_to_string(FILE).unwrap();
+    let kduel = Kduel::new();
+    kduel.ok(&[
+        "run", "exec", "--set", "command=cat /proc/sys/vm/stat_interval", "--set", r"regex=(\d+)", "-V", "as-is", "-V",
+        "turned:sysctl.vm.stat_interval=17", "--blocks", "3", "--set", "settle=0",
+    ]);
+    assert_eq!(std::fs::read_to_string(FILE).unwrap(), before);
+    for trial in kduel.trials() {
+        let expected = if trial["variant"] == "turned" { "17" } else { before.trim() };
+        let seen = trial["outcome"]["samples"]["value"][0].as_f64().unwrap();
+        assert_eq!(seen, expected.parse::<f64>().unwrap(), "{trial}");
+    }
+}
