@@ -26,6 +26,8 @@ pub struct Facts {
     pub numa_nodes: Option<u32>,
     /// The number of sockets.
     pub sockets: Option<u32>,
+    /// The kinds of cores with their CPUs, where there are several.
+    pub cpu_kinds: Option<String>,
     /// Whether SMT is on.
     pub smt: Option<bool>,
     /// The microcode revision.
@@ -78,6 +80,7 @@ impl Facts {
         text("CPUs allowed", &self.cpus_allowed);
         text("NUMA nodes", &number(self.numa_nodes));
         text("sockets", &number(self.sockets));
+        text("kinds of cores", &self.cpu_kinds);
         text("SMT", &switch(self.smt));
         text("microcode", &self.microcode);
         text("governor", &self.governor);

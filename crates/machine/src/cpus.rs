@@ -315,3 +315,32 @@ fn set_affinity(cpus: &CpuSet) -> Result<(), io::Error> {
     let status = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, length, cpus.words.as_ptr()) };
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m2_the_mask_grows_until_the_kernel_takes_it() {
+        // A kernel that was built for 8192 CPUs refuses every shorter mask.
+        let mut tried = Vec::new();
+        let words = grow_until_it_fits(|words| {
+            tried.push(size_of_val(words) * 8);
+            if size_of_val(words) * 8 < 8192 {
+                return Err(io::Error::from_raw_os_error(libc::EINVAL));
+            }
+            words[4095 / WORD_BITS as usize] |= 1 << (4095 % WORD_BITS);
+            Ok(())
+        });
+        assert_eq!(tried, [1024, 2048, 4096, 8192]);
+        assert_eq!(CpuSet { words: words.unwrap() }, CpuSet::one(4095));
+    }
+
+    #[test]
+    fn m2_a_kernel_that_refuses_every_mask_is_not_asked_for_ever() {
+        for code in [libc::EINVAL, libc::EPERM] {
+            let error = grow_until_it_fits(|_| Err(io::Error::from_raw_os_error(code))).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(code));
+        }
+    }
+}

@@ -59,6 +59,7 @@ pub fn facts(root: &Root) -> Facts {
         numa_nodes: line("sys/devices/system/node/online")
             .and_then(|list| Some(list.parse::<CpuSet>().ok()?.len() as u32)),
         sockets: online.as_ref().and_then(|online| sockets(root, online)),
+        cpu_kinds: online.as_ref().and_then(|online| cpu_kinds(root, online)),
         smt: switch(root, &format!("{CPU}/smt/active")),
         microcode: line(&format!("{CPU}/cpu0/microcode/version"))
             .or_else(|| cpuinfo_field(&cpuinfo, "microcode").map(str::to_string)),
@@ -134,6 +135,25 @@ fn sockets(root: &Root, online: &CpuSet) -> Option<u32> {
     let ids: Result<BTreeSet<String>, _> =
         online.iter().map(|cpu| root.text(format!("{CPU}/cpu{cpu}/topology/physical_package_id"))).collect();
     ids.ok().map(|ids| ids.len() as u32)
+}
+
+/// The kinds of cores where there are several: by the names that the kernel gives them, or by their capacity, the
+/// strongest first.
+fn cpu_kinds(root: &Root, online: &CpuSet) -> Option<String> {
+    let named: Vec<String> = ["cpu_core", "cpu_atom", "cpu_lowpower"]
+        .iter()
+        .filter_map(|kind| Some(format!("{kind} {}", root.text(format!("sys/devices/{kind}/cpus")).ok()?)))
+        .collect();
+    if named.len() > 1 {
+        return Some(named.join(", "));
+    }
+    let mut by_capacity = BTreeMap::<u64, CpuSet>::new();
+    for cpu in online.iter() {
+        let capacity = root.number(format!("{CPU}/cpu{cpu}/cpu_capacity")).ok()?;
+        by_capacity.entry(capacity).or_default().insert(cpu);
+    }
+    let kinds = by_capacity.iter().rev().map(|(capacity, cpus)| format!("capacity {capacity} {cpus}"));
+    (by_capacity.len() > 1).then(|| kinds.collect::<Vec<_>>().join(", "))
 }
 
 fn switch(root: &Root, inside: &str) -> Option<bool> {

@@ -370,3 +370,91 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> UndoEr
     let path = path.to_path_buf();
     move |source| UndoError::Io { action, path, source }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Leaves a setting turned as if a process of this owner had been killed, and says what recovery makes of it.
+    fn left_by(change: impl FnOnce(&mut Owner)) -> (Recovery, String, usize) {
+        let home = tempfile::tempdir().unwrap();
+        let setting = home.path().join("setting");
+        fs::write(&setting, "new").unwrap();
+        let mut owner = Owner::this(&Root::real()).unwrap();
+        change(&mut owner);
+        let mut undo = Undo::owned_by(owner, home.path().join("undo"));
+        undo.note(&setting, "new", || Ok::<_, UndoError>("old".into())).unwrap();
+        std::mem::forget(undo);
+        let recovery = recover(&home.path().join("undo")).unwrap();
+        let left = journals(&home.path().join("undo")).unwrap().len();
+        (recovery, fs::read_to_string(&setting).unwrap().trim().to_string(), left)
+    }
+
+    #[test]
+    fn only_what_a_dead_process_of_this_boot_left_is_put_back() {
+        let (recovery, value, left) = left_by(|owner| owner.start_ticks += 1);
+        assert_eq!(
+            (recovery.restored.len(), value.as_str(), left),
+            (1, "old", 0),
+            "its number was used again"
+        );
+        let (recovery, value, left) = left_by(|_| ());
+        assert_eq!((recovery.restored.len(), value.as_str(), left), (0, "new", 1), "it is alive");
+        let (recovery, value, left) = left_by(|owner| owner.boot = "another".into());
+        assert_eq!(
+            (recovery.restored.len(), value.as_str(), left),
+            (0, "new", 0),
+            "the reboot has undone it"
+        );
+        let (recovery, value, left) = left_by(|owner| {
+            owner.machine = "another".into();
+            owner.boot = "another".into();
+        });
+        assert_eq!((recovery.restored.len(), value.as_str(), left), (0, "new", 1), "it is not ours to judge");
+    }
+
+    #[test]
+    fn what_cannot_be_put_back_is_told() {
+        let home = tempfile::tempdir().unwrap();
+        let gone = home.path().join("gone");
+        let mut undo = Undo::new(home.path().join("undo")).unwrap();
+        undo.note(&gone, "new", || Ok::<_, UndoError>("old".into())).unwrap();
+        let recovery = undo.restore();
+        assert_eq!(recovery.failed.len(), 1);
+        assert!(!recovery.failed[0].kept, "nobody can put it back");
+        assert!(
+            recovery.failed[0].to_string().contains("gone to `old`: No such file"),
+            "{}",
+            recovery.failed[0]
+        );
+        assert!(!gone.exists(), "and it is not made");
+        assert!(journals(&home.path().join("undo")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn damaged_lines_are_passed_over_and_the_others_count() {
+        let home = tempfile::tempdir().unwrap();
+        let settings = ["a", "b", "c"].map(|name| home.path().join(name));
+        let mut owner = Owner::this(&Root::real()).unwrap();
+        owner.start_ticks += 1;
+        fs::create_dir(home.path().join("undo")).unwrap();
+        let (journal, mut file) = create(&home.path().join("undo"), &owner).unwrap();
+        for setting in &settings {
+            fs::write(setting, "new").unwrap();
+        }
+        for setting in &settings[..2] {
+            append(&mut file, &Line::Was(Setting { path: setting.clone(), value: "old".into() })).unwrap();
+        }
+        let text = fs::read_to_string(&journal).unwrap();
+        let damaged = text.replacen("/b\",\"value\":\"old\"", "/c\",\"value\":\"old\"", 1);
+        assert_ne!(damaged, text);
+        fs::write(&journal, damaged).unwrap();
+        let recovery = recover(&home.path().join("undo")).unwrap();
+        assert_eq!(recovery.restored, [Restored { path: settings[0].clone(), value: "old".into() }]);
+        assert_eq!(
+            fs::read_to_string(&settings[2]).unwrap(),
+            "new",
+            "a line with a wrong checksum does nothing"
+        );
+    }
+}
