@@ -197,9 +197,7 @@ impl Plan {
     fn first_fault(&self, tasks: &[(TaskName, Done)]) -> Result<(), Failure> {
         let faults = tasks.iter().filter_map(|(name, done)| Some((name, done, done.fault?)));
         match faults.min_by_key(|(_, done, _)| done.end_ns) {
-            Some((name, done, fault)) => {
-                Err(Failure::Invariant(self.explain(name, done.messages, fault)))
-            }
+            Some((name, done, fault)) => Err(Failure::Invariant(self.explain(name, done.messages, fault))),
             None => Ok(()),
         }
     }

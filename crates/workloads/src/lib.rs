@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod crew;
 mod failure;
+mod futex;
 mod global_lock;
 mod hackbench;
 mod originals;

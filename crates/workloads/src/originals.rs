@@ -2,6 +2,7 @@
 //! set against them.
 
 pub mod hackbench;
+pub mod perf_futex;
 mod program;
 
 use crate::shared::{Semantics, semantics, via};

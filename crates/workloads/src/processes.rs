@@ -2,7 +2,8 @@
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getppid, kill_process, set_parent_process_death_signal, wait, waitpid,
+    Pid, Signal, WaitOptions, WaitStatus, getppid, kill_process, set_parent_process_death_signal, wait,
+    waitpid,
 };
 use std::io;
 use std::os::unix::process::ExitStatusExt;

@@ -78,11 +78,7 @@ impl Staff {
             write_report(report, &done);
             done.fault.is_some().into()
         });
-        forked.map_err(|error| Failure::Spawn {
-            nth: place + 1,
-            count: self.count,
-            why: error.to_string(),
-        })
+        forked.map_err(|error| Failure::Spawn { nth: place + 1, count: self.count, why: error.to_string() })
     }
 
     fn reports(&self) -> Vec<(TaskName, Done)> {

@@ -77,14 +77,11 @@ impl<'scope> Staff<'scope, '_> {
         Ok(())
     }
 
-    fn add(
-        &mut self,
-        name: TaskName,
-        body: impl FnOnce() -> Ended + Send + 'scope,
-    ) -> Result<(), Failure> {
+    fn add(&mut self, name: TaskName, body: impl FnOnce() -> Ended + Send + 'scope) -> Result<(), Failure> {
         let nth = self.members.len() + 1;
         let member = thread::Builder::new().stack_size(STACK).spawn_scoped(self.scope, body);
-        let member = member.map_err(|error| Failure::Spawn { nth, count: self.count, why: error.to_string() })?;
+        let member =
+            member.map_err(|error| Failure::Spawn { nth, count: self.count, why: error.to_string() })?;
         self.members.push((name, member));
         Ok(())
     }

@@ -78,12 +78,7 @@ pub struct Sender {
 
 impl Sender {
     pub fn new(plan: &Plan, index: u64) -> Sender {
-        Sender {
-            index: index as u32,
-            loops: plan.loops,
-            message: message(plan),
-            stamped: is_stamped(plan),
-        }
+        Sender { index: index as u32, loops: plan.loops, message: message(plan), stamped: is_stamped(plan) }
     }
 
     /// Arrives, waits, and sends every message to every channel.

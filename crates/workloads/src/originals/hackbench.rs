@@ -25,15 +25,16 @@ pub fn run(original: Original, plan: &Plan, params: &Params, trial: &mut Trial) 
 
 fn rt_tests_arguments(plan: &Plan) -> Vec<String> {
     let Plan { groups, fds, loops, datasize, .. } = plan;
+    // Short options, since rt-tests 2.4 misreads `--loops=100 --threads --pipe`.
     let mut arguments = vec![
-        format!("--groups={groups}"),
-        format!("--fds={fds}"),
-        format!("--loops={loops}"),
-        format!("--datasize={datasize}"),
-        if plan.mode == Mode::Thread { "--threads" } else { "--process" }.into(),
+        format!("-g{groups}"),
+        format!("-f{fds}"),
+        format!("-l{loops}"),
+        format!("-s{datasize}"),
+        if plan.mode == Mode::Thread { "-T" } else { "-P" }.into(),
     ];
     if plan.transport == Transport::Pipe {
-        arguments.push("--pipe".into());
+        arguments.push("-p".into());
     }
     arguments
 }
@@ -69,7 +70,9 @@ fn time_s(output: &str) -> Result<f64, Failure> {
     };
     output.lines().rev().find_map(said).filter(|time_s| *time_s >= 0.0).ok_or_else(|| {
         let line = super::last_line(output).unwrap_or("nothing");
-        Failure::Refused(format!("no time could be read from what the original printed; its last line: {line}"))
+        Failure::Refused(format!(
+            "no time could be read from what the original printed; its last line: {line}"
+        ))
     })
 }
 

@@ -28,7 +28,7 @@ impl Program {
     /// Runs it to its end and returns what it printed. It is killed when this thread ends.
     ///
     /// # Errors
-    /// When it cannot be started or does not leave with status 0; the error quotes what it said last.
+    /// When it cannot be started or does not leave with status 0; the error quotes what it said.
     pub fn run(&self, arguments: &[&str]) -> Result<String, Failure> {
         let mut command = Command::new(&self.path);
         // Numbers are to be printed in one form.
@@ -42,7 +42,7 @@ impl Program {
             None => Ok(stdout),
             Some(how) => {
                 let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-                let said = last_line(&stderr).or_else(|| last_line(&stdout)).unwrap_or("nothing");
+                let said = complaint(&stderr).or_else(|| complaint(&stdout)).unwrap_or("nothing");
                 Err(Failure::Refused(format!("{line} {how}; it said: {said}")))
             }
         }
@@ -71,6 +71,11 @@ pub fn on_path(name: &str) -> Option<PathBuf> {
         path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     };
     env::split_paths(&env::var_os("PATH")?).map(|place| place.join(name)).find(|path| executable(path))
+}
+
+/// The line that says what is wrong: the first with the word error in it, or else the last.
+fn complaint(text: &str) -> Option<&str> {
+    text.lines().find(|line| line.to_lowercase().contains("error")).or_else(|| last_line(text))
 }
 
 /// The last line that is not empty.

@@ -1,0 +1,118 @@
+//! futex-wake: how long it takes to wake all threads that wait for one futex.
+
+use super::{Setup, Sleepers, Special, Word, broken, description, ms_between, repeat};
+use crate::shared::warm_up;
+use crate::{Failure, Trial, Workload, crew, originals};
+use experiment::{Description, Direction, Metric, Parameter, Params};
+use rustix::thread::futex;
+
+/// The workload.
+#[derive(Debug, Clone, Copy)]
+pub struct FutexWake;
+
+impl Workload for FutexWake {
+    fn describe(&self) -> Description {
+        description(Special {
+            name: "futex-wake",
+            summary: "time to wake all threads that wait for one futex",
+            about: "The threads wait for one futex, so that all of them queue in one hash bucket. Then the main \
+                    thread wakes `nwakes` of them with each call until all are woken. What is measured is the time \
+                    that the waker needs for its calls, not the time until the woken threads run.",
+            quirks: "With original semantics the clock starts a tenth of a second after the threads were let go, \
+                     whether or not they sleep by then, and reads whole microseconds; with strict semantics each \
+                     waiter has been seen asleep. Intervals beyond one second are right in both.",
+            points: &[32, 64, 128, 256, 512],
+            parameters: vec![
+                Parameter::integer("nwakes", 1, 1, 100_000, "threads that each call wakes at the most"),
+                repeat(),
+            ],
+            metric: Metric::new(
+                "latency",
+                "ms",
+                Direction::Lower,
+                "time in ms",
+                "from the first wake-up call to the return of the last",
+            ),
+        })
+    }
+
+    fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
+        self.describe().check_point(trial.point())?;
+        if originals::wanted(params)?.is_some() {
+            return originals::perf_futex::repeated("wake", &["nwakes"], params, trial);
+        }
+        let setup = Setup::new(params, trial)?;
+        let nwakes = params.count("nwakes")? as u32;
+        warm_up(params, || wake_once(&setup, nwakes).map(drop))?;
+        let mut empty_calls = 0;
+        for _ in 0..params.count("repeat")? {
+            let wakeup = wake_once(&setup, nwakes)?;
+            trial.sample("latency", ms_between(wakeup.start_ns, wakeup.end_ns))?;
+            empty_calls += wakeup.empty_calls;
+        }
+        trial.counter("empty wake calls", empty_calls as f64);
+        setup.buckets.report(trial);
+        Ok(())
+    }
+}
+
+struct Wakeup {
+    start_ns: u64,
+    end_ns: u64,
+    woken: usize,
+    /// Calls that found nobody, because a waiter was late.
+    empty_calls: u64,
+}
+
+fn wake_once(setup: &Setup, nwakes: u32) -> Result<Wakeup, Failure> {
+    wake_at(setup, nwakes, &Word::default())
+}
+
+fn wake_at(setup: &Setup, nwakes: u32, word: &Word) -> Result<Wakeup, Failure> {
+    let sleepers = Sleepers::new(setup.threads);
+    let (wakeup, waiters) = crew::run(
+        setup.threads,
+        |index, gate| {
+            let placed = setup.pin(index);
+            sleepers.enlist(index);
+            if gate.wait() {
+                word.wait(setup.flags).map_err(|error| broken("futex wait", error))?;
+            }
+            placed
+        },
+        |gate| {
+            gate.open();
+            let wakeup = setup.let_fall_asleep(&sleepers, word).and_then(|()| wake_all(setup, word, nwakes));
+            let left = word.release(setup.flags);
+            wakeup.map(|wakeup| (wakeup, left))
+        },
+    )?;
+    let (wakeup, left) = wakeup?;
+    waiters.into_iter().collect::<Result<(), Failure>>()?;
+    if wakeup.woken != setup.threads || left != 0 {
+        return Err(Failure::Invariant(format!(
+            "{} of {} threads were woken, and {left} still waited",
+            wakeup.woken, setup.threads
+        )));
+    }
+    Ok(wakeup)
+}
+
+/// The measured region.
+fn wake_all(setup: &Setup, word: &Word, nwakes: u32) -> Result<Wakeup, Failure> {
+    let mut wakeup = Wakeup { start_ns: setup.stamp_ns(), end_ns: 0, woken: 0, empty_calls: 0 };
+    while wakeup.woken < setup.threads {
+        match futex::wake(&word.futex, setup.flags, nwakes) {
+            Ok(0) => {
+                wakeup.empty_calls += 1;
+                if word.is_deserted(wakeup.woken, setup.threads) {
+                    break;
+                }
+            }
+            Ok(woken) => wakeup.woken += woken,
+            Err(error) => return Err(broken("futex wake", error)),
+        }
+    }
+    wakeup.end_ns = setup.stamp_ns();
+    Ok(wakeup)
+}

@@ -1,0 +1,134 @@
+//! futex-wake-parallel: how long a wake-up call takes when several threads make one at the same time.
+
+use super::{Setup, Sleepers, Special, Word, broken, description, ms_between, repeat};
+use crate::shared::warm_up;
+use crate::{Failure, Trial, Workload, crew, originals};
+use experiment::{Description, Direction, Metric, Parameter, Params};
+use rustix::thread::futex;
+
+/// The workload.
+#[derive(Debug, Clone, Copy)]
+pub struct FutexWakeParallel;
+
+impl Workload for FutexWakeParallel {
+    fn describe(&self) -> Description {
+        description(Special {
+            name: "futex-wake-parallel",
+            summary: "time of a wake-up call when several threads wake waiters of one futex at once",
+            about: "The threads wait for one futex. Then `nwakers` further threads start together, and each makes one \
+                    call that wakes its equal share of the waiters, so that all wakers contend for one hash \
+                    bucket. What is measured is the time of that one call, as a mean over the wakers of a run. \
+                    The wakers run on any CPU that the trial may use.",
+            quirks: "With original semantics the clock starts a tenth of a second after the waiters were let go, \
+                     whether or not they sleep by then, and reads whole microseconds; with strict semantics each \
+                     waiter has been seen asleep. A run in which a waiter was late is no result in either.",
+            points: &[32, 64, 128, 256, 512],
+            parameters: vec![
+                Parameter::integer(
+                    "nwakers",
+                    0,
+                    0,
+                    100_000,
+                    "threads that wake, a divisor of the number of waiters; 0 for as many as there are waiters",
+                ),
+                repeat(),
+            ],
+            metric: Metric::new(
+                "latency",
+                "ms",
+                Direction::Lower,
+                "time in ms",
+                "from a waker's call to its return, as a mean over the wakers",
+            ),
+        })
+    }
+
+    fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
+        self.describe().check_point(trial.point())?;
+        let threads = trial.count()? as usize;
+        let nwakers = match params.count("nwakers")? as usize {
+            0 => threads,
+            nwakers if threads.is_multiple_of(nwakers) => nwakers,
+            nwakers => {
+                return Err(Failure::Refused(format!(
+                    "nwakers={nwakers} does not divide {threads} waiters into equal shares"
+                )));
+            }
+        };
+        if originals::wanted(params)?.is_some() {
+            return originals::perf_futex::repeated("wake-parallel", &["nwakers"], params, trial);
+        }
+        let setup = Setup::new(params, trial)?;
+        warm_up(params, || wake_once(&setup, nwakers).map(drop))?;
+        for _ in 0..params.count("repeat")? {
+            trial.sample("latency", wake_once(&setup, nwakers)?)?;
+        }
+        setup.buckets.report(trial);
+        Ok(())
+    }
+}
+
+/// The mean time of the wakers' calls, in milliseconds.
+fn wake_once(setup: &Setup, nwakers: usize) -> Result<f64, Failure> {
+    wake_at(setup, nwakers, &Word::default())
+}
+
+fn wake_at(setup: &Setup, nwakers: usize, word: &Word) -> Result<f64, Failure> {
+    let sleepers = Sleepers::new(setup.threads);
+    let (wakeups, waiters) = crew::run(
+        setup.threads,
+        |index, gate| {
+            let placed = setup.pin(index);
+            sleepers.enlist(index);
+            if gate.wait() {
+                word.wait(setup.flags).map_err(|error| broken("futex wait", error))?;
+            }
+            placed
+        },
+        |gate| {
+            gate.open();
+            let wakeups =
+                setup.let_fall_asleep(&sleepers, word).and_then(|()| wake_together(setup, word, nwakers));
+            let left = word.release(setup.flags);
+            wakeups.map(|wakeups| (wakeups, left))
+        },
+    )?;
+    let (wakeups, left) = wakeups?;
+    waiters.into_iter().collect::<Result<(), Failure>>()?;
+    let woken: usize = wakeups.iter().map(|wakeup| wakeup.woken).sum();
+    if woken != setup.threads {
+        return Err(Failure::Invariant(format!(
+            "the wakers woke {woken} of {} threads, and {left} were late",
+            setup.threads
+        )));
+    }
+    let total_ms: f64 = wakeups.iter().map(|wakeup| ms_between(wakeup.start_ns, wakeup.end_ns)).sum();
+    Ok(total_ms / wakeups.len().max(1) as f64)
+}
+
+#[derive(Default)]
+struct Wakeup {
+    start_ns: u64,
+    end_ns: u64,
+    woken: usize,
+}
+
+/// Lets all wakers start together, and measures the one call of each.
+fn wake_together(setup: &Setup, word: &Word, nwakers: usize) -> Result<Vec<Wakeup>, Failure> {
+    let share = (setup.threads / nwakers.max(1)) as u32;
+    let ((), wakeups) = crew::run(
+        nwakers,
+        |_, gate| {
+            if !gate.wait() {
+                return Ok(Wakeup::default());
+            }
+            let start_ns = setup.stamp_ns();
+            let woken = futex::wake(&word.futex, setup.flags, share);
+            let end_ns = setup.stamp_ns();
+            let woken = woken.map_err(|error| broken("futex wake", error))?;
+            Ok(Wakeup { start_ns, end_ns, woken })
+        },
+        |gate| gate.open(),
+    )?;
+    wakeups.into_iter().collect()
+}
