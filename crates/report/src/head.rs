@@ -1,0 +1,273 @@
+//! What stands above the results in every style: what was asked, of which machine and kernels, what nobody asked
+//! for, and the results in two sentences.
+
+use crate::document::Block;
+use crate::figures::{counted, signed_pct, trimmed, verdict_word};
+use crate::reader::NOTES;
+use analysis::{Analysis, Cell, Effect, Row, State, Table, Verdict};
+use experiment::{Facts, Imported};
+
+/// The head of the report.
+pub(crate) fn blocks(analysis: &Analysis) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if let Some(title) = &analysis.header.experiment.title {
+        blocks.push(Block::Section(title.clone()));
+    }
+    match &analysis.header.imported {
+        Some(imported) => blocks.extend(source(imported)),
+        None => blocks.extend(machine(analysis)),
+    }
+    if !analysis.unasked.is_empty() {
+        blocks.push(Block::Section("Differences between the variants that nobody asked for".into()));
+        blocks.push(Block::Items(unasked(analysis)));
+    }
+    let notices = notices(analysis);
+    if !notices.is_empty() {
+        blocks.push(Block::Section("Notices".into()));
+        blocks.push(Block::Items(notices));
+    }
+    blocks.push(Block::Section("Summary".into()));
+    blocks.push(Block::Paragraph(summary(analysis)));
+    if let Some(sentence) = aa(analysis) {
+        blocks.push(Block::Paragraph(sentence));
+    }
+    if let Some(sentence) = distrust(analysis) {
+        blocks.push(Block::Warning(sentence));
+    }
+    blocks
+}
+
+fn source(imported: &Imported) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = Vec::new();
+    let mut heading = NOTES;
+    let mut close = |heading: &str, lines: &mut Vec<String>| {
+        if !lines.is_empty() {
+            blocks.push(Block::Section(heading.into()));
+            blocks.push(Block::Lines(std::mem::take(lines)));
+        }
+    };
+    for note in &imported.notes {
+        match note.strip_prefix("o ") {
+            Some(next) => {
+                close(heading, &mut lines);
+                heading = next;
+            }
+            None => lines.push(note.clone()),
+        }
+    }
+    close(heading, &mut lines);
+    if !imported.checks.is_empty() {
+        blocks.push(Block::Section("Derived columns, recomputed".into()));
+        blocks.push(Block::Items(imported.checks.clone()));
+    }
+    blocks
+}
+
+fn machine(analysis: &Analysis) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if let Some((_, facts)) = analysis.facts.first() {
+        let lines = machine_lines(facts);
+        if !lines.is_empty() {
+            blocks.push(Block::Section("Machine details".into()));
+            blocks.push(Block::Items(lines));
+        }
+    }
+    let kernel = |variant: &experiment::Variant| {
+        let facts = analysis.facts.iter().find(|(name, _)| *name == variant.name).map(|(_, facts)| facts);
+        let mut words = facts.map(kernel_words).unwrap_or_default();
+        words.push(variant.knobs_in_words());
+        (variant.name.clone(), words.join(", "))
+    };
+    let kernels: Vec<(String, String)> = analysis.header.experiment.variants.iter().map(kernel).collect();
+    if !kernels.is_empty() {
+        blocks.push(Block::Section("Kernel details".into()));
+        blocks.push(Block::Pairs(kernels));
+    }
+    blocks
+}
+
+fn machine_lines(facts: &Facts) -> Vec<String> {
+    let line = |parts: Vec<Option<String>>| {
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    };
+    let named = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} {value}"));
+    let switch =
+        |name: &str, on: Option<bool>| on.map(|on| format!("{name} {}", if on { "on" } else { "off" }));
+    [
+        line(vec![
+            facts.cpu_model.clone(),
+            facts.sockets.map(|count| counted(count as usize, "socket")),
+            facts.numa_nodes.map(|count| counted(count as usize, "NUMA node")),
+            facts.memory_bytes.map(|bytes| format!("{} MiB of memory", bytes >> 20)),
+        ]),
+        line(vec![
+            named("CPUs online", &facts.cpus_online),
+            named("CPUs allowed", &facts.cpus_allowed),
+            facts.cpu_quota.map(|cpus| format!("quota of {} CPUs", trimmed(cpus, 2))),
+            switch("SMT", facts.smt),
+        ]),
+        line(vec![
+            named("governor", &facts.governor),
+            switch("turbo", facts.turbo),
+            named("clocksource", &facts.clocksource),
+            named("transparent hugepages", &facts.transparent_hugepages),
+        ]),
+        line(vec![named("hypervisor", &facts.hypervisor), facts.libc.clone()]),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn kernel_words(facts: &Facts) -> Vec<String> {
+    let mut words = Vec::new();
+    words.extend(facts.kernel_release.clone());
+    words.extend(facts.preemption.as_ref().map(|model| format!("preemption {model}")));
+    if let Some(options) = facts.debug_options.as_ref().filter(|options| !options.is_empty()) {
+        words.push(format!("debug options {}", options.join(" ")));
+    }
+    words
+}
+
+fn unasked(analysis: &Analysis) -> Vec<String> {
+    let variants = &analysis.header.experiment.variants;
+    let line = |difference: &analysis::Difference| {
+        let values = variants.iter().zip(&difference.values).map(|(variant, value)| {
+            format!("{} `{}`", variant.name, value.as_deref().unwrap_or("not known"))
+        });
+        format!("{}: {}", difference.fact, values.collect::<Vec<String>>().join(", "))
+    };
+    analysis.unasked.iter().map(line).collect()
+}
+
+/// What readers must know: what yielded nothing, and the analysis's own notices.
+pub(crate) fn notices(analysis: &Analysis) -> Vec<String> {
+    let mut notices = Vec::new();
+    let missing: usize = analysis.missing.iter().map(|(_, count)| count).sum();
+    if missing > 0 {
+        let reasons: Vec<String> =
+            analysis.missing.iter().map(|(why, count)| format!("{count} x {why}")).collect();
+        notices.push(format!(
+            "{missing} of {} yielded nothing: {}.",
+            counted(analysis.trials, "trial"),
+            reasons.join("; ")
+        ));
+    }
+    notices.extend(analysis.notices.iter().cloned());
+    notices
+}
+
+/// Every cell of the analysis about which a verdict could be given, in the order of the report.
+pub(crate) fn judged(analysis: &Analysis) -> impl Iterator<Item = (&Table, &Row, &Cell)> {
+    let imported = analysis.state == State::Imported;
+    let all = analysis.tables.iter().flat_map(|table| {
+        table.rows.iter().flat_map(move |row| row.cells.iter().map(move |cell| (table, row, cell)))
+    });
+    all.filter(move |(.., cell)| !imported && !matches!(cell.verdict, Verdict::Baseline | Verdict::Unjudged))
+}
+
+/// The change that an effect stands for, in percent of the baseline; none where it is a difference.
+pub(crate) fn effect_pct(effect: &Effect) -> Option<(f64, f64, f64)> {
+    let pct = |ratio: f64| (ratio - 1.0) * 100.0;
+    (effect.scale == stats::Scale::Ratio).then(|| (pct(effect.estimate), pct(effect.low), pct(effect.high)))
+}
+
+/// The results in two sentences: how many cells are what, and the largest decided change.
+pub(crate) fn summary(analysis: &Analysis) -> String {
+    if analysis.state == State::Imported {
+        return "These figures were measured elsewhere; nothing about them was tested, since their samples are not \
+                known. Signs and sizes below are those of the source."
+            .into();
+    }
+    let baseline =
+        analysis.header.experiment.baseline().map_or("the baseline", |variant| variant.name.as_str());
+    let mut names: Vec<&str> = Vec::new();
+    for (.., cell) in judged(analysis) {
+        if !names.contains(&cell.variant.as_str()) {
+            names.push(&cell.variant);
+        }
+    }
+    if names.is_empty() {
+        return "Nothing is compared here: there are no cells to judge. The figures below stand for themselves."
+            .into();
+    }
+    let counts = |name: &str| {
+        let order = [
+            Verdict::Better,
+            Verdict::Worse,
+            Verdict::Same,
+            Verdict::Undecided,
+            Verdict::NotExercised,
+            Verdict::Missing,
+        ];
+        let words: Vec<String> = order
+            .into_iter()
+            .map(|verdict| {
+                let of_it =
+                    judged(analysis).filter(|(.., cell)| cell.variant == name && cell.verdict == verdict);
+                (of_it.count(), verdict)
+            })
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, verdict)| format!("{} in {count}", verdict_word(verdict)))
+            .collect();
+        format!("{name} is {}", words.join(", "))
+    };
+    let per_variant: Vec<String> = names.iter().map(|name| counts(name)).collect();
+    let cells = judged(analysis).count();
+    let first =
+        format!("Of {} compared with {baseline}, {}.", counted(cells, "cell"), per_variant.join("; "));
+
+    let decided = judged(analysis)
+        .filter(|(.., cell)| matches!(cell.verdict, Verdict::Better | Verdict::Worse))
+        .filter_map(|(table, row, cell)| {
+            let (estimate, ..) = effect_pct(cell.effect.as_ref().ok()?)?;
+            // A halving and a doubling are equally large.
+            let size = (1.0 + estimate / 100.0).ln().abs();
+            Some((size, estimate, table, row, cell))
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let second = match decided {
+        Some((_, estimate, table, row, cell)) => format!(
+            "The largest decided change is that of {} {} under {}: {} {}, {}.",
+            table.workload,
+            table.description.row_label(&row.point),
+            cell.variant,
+            table.metric.name,
+            signed_pct(estimate),
+            verdict_word(cell.verdict)
+        ),
+        None => "No difference is decided.".into(),
+    };
+    format!("{first} {second}")
+}
+
+/// What the two runs of the baseline say.
+pub(crate) fn aa(analysis: &Analysis) -> Option<String> {
+    if analysis.state == State::Imported {
+        return None;
+    }
+    Some(match &analysis.aa {
+        Ok(aa) => format!(
+            "A/A: the baseline against itself at {}: the test fired on {} (by chance it fires on {} %); the \
+             largest difference is {} %.",
+            counted(aa.pairs, "point"),
+            aa.fired,
+            trimmed(aa.stated_rate * 100.0, 1),
+            trimmed(aa.largest_pct, 1)
+        ),
+        Err(missing) => format!("A/A: not known: {}.", missing.why.trim_end_matches('.')),
+    })
+}
+
+/// The sentence that warns of the machine.
+pub(crate) fn distrust(analysis: &Analysis) -> Option<String> {
+    let aa = analysis.aa.as_ref().ok().filter(|aa| aa.distrust)?;
+    Some(format!(
+        "This machine cannot be trusted for this workload today: the baseline differs from itself at {} of {}, \
+         which is more than chance explains.",
+        aa.fired,
+        counted(aa.pairs, "point")
+    ))
+}

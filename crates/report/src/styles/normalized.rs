@@ -1,0 +1,340 @@
+//! The style of K Prateek Nayak's mails: one block per workload and metric, each cell relative to the baseline.
+
+mod read;
+
+use super::{Reasons, head_name, shown};
+use crate::document::{Block, Cell, Head, Row, Table};
+use crate::figures::{short, significant, verdict_mark, wrap};
+use crate::reader::{Import, ImportError, Page};
+use crate::style::Layout;
+use crate::{Options, resolution};
+use analysis::Analysis;
+use experiment::{Direction, Known, Metric};
+
+/// `%.2f [%6.2f](%5.2f)`.
+const CELL: usize = 20;
+/// What stands between two cells.
+const GAP: usize = 5;
+/// The least width of the first column, under which `#workers:` and `16-groups` line up.
+const LABEL: usize = 9;
+/// A longer name of a variant is shortened in the head and given in full below.
+const NAME: usize = 26;
+const RULE: &str = "==================================================================";
+/// What follows a variant's name in the head.
+const COLUMN: &str = "[pct imp](CV)";
+/// Units of metrics that are known as a percentage only.
+const PERCENT: &str = "%diff";
+/// The head of the lines with values as they were measured.
+const ABSOLUTE: &str = "Absolute, ";
+
+pub(crate) struct Normalized;
+
+impl Layout for Normalized {
+    fn name(&self) -> &'static str {
+        "normalized"
+    }
+
+    fn summary(&self) -> &'static str {
+        "a block per workload and metric: value over the baseline's, percent improvement, CV"
+    }
+
+    fn is_usual(&self, _: &Analysis) -> bool {
+        true
+    }
+
+    fn body(&self, analysis: &Analysis, options: &Options<'_>) -> Result<Vec<Block>, String> {
+        let block = |(place, table)| {
+            let mut block = Table {
+                caption: caption(table),
+                plot: Some(place),
+                ..match is_percent(&table.metric) {
+                    true => percent_table(analysis, table, options),
+                    false => ratio_table(analysis, table, options),
+                }
+            };
+            let mut lines = vec![RULE.to_string()];
+            lines.extend(block.caption.iter().map(|(key, value)| format!("{key:<14}: {}", short(value, 80))));
+            lines.push(RULE.into());
+            lines.extend(block.text.take().unwrap_or_default());
+            lines.extend(block.notes.iter().flat_map(|note| wrap(note, options.width, 4)));
+            block.text = Some(lines);
+            Block::Table(block)
+        };
+        Ok(analysis.tables.iter().enumerate().map(block).collect())
+    }
+
+    fn knows(&self, page: &Page<'_>) -> bool {
+        read::knows(page)
+    }
+
+    fn read(&self, page: &Page<'_>) -> Result<Import, ImportError> {
+        read::read(page)
+    }
+}
+
+fn is_percent(metric: &Metric) -> bool {
+    metric.units_line.starts_with(PERCENT)
+}
+
+fn caption(table: &analysis::Table) -> Vec<(String, String)> {
+    let metric = &table.metric;
+    let units = match is_percent(metric) {
+        true => metric.units_line.clone(),
+        false => format!("Normalized {}", metric.units_line),
+    };
+    let better = match metric.direction {
+        Direction::Lower => "Lower is better",
+        Direction::Higher => "Higher is better",
+    };
+    let test = metric.test.as_ref().unwrap_or(&table.workload);
+    [
+        ("Test", test.as_str()),
+        ("Units", &units),
+        ("Interpretation", better),
+        ("Statistic", metric.statistic.label()),
+    ]
+    .map(|(key, value)| (key.to_string(), value.to_string()))
+    .into()
+}
+
+/// The cell as it is posted: `%.2f [%6.2f](%5.2f)`.
+fn core(cell: &analysis::Cell) -> String {
+    let figure = |known: &Known<f64>, width: usize| match known {
+        Ok(value) => format!("{value:width$.2}"),
+        Err(_) => format!("{:>width$}", "n/a"),
+    };
+    format!("{} [{}]({})", figure(&cell.ratio, 4), figure(&cell.improvement_pct, 6), figure(&cell.cv_pct, 5))
+}
+
+/// Why a figure of the cell is not there, if one that should be is not.
+fn why_missing(table: &analysis::Table, row: &analysis::Row, cell: &analysis::Cell) -> Option<String> {
+    if let Some(text) = resolution::below(table, row) {
+        return Some(text);
+    }
+    let known = [&cell.value, &cell.ratio, &cell.improvement_pct, &cell.cv_pct];
+    known.into_iter().find_map(|figure| figure.as_ref().err()).map(|missing| missing.why.clone())
+}
+
+/// What stands behind the cell: its mark, its interval, the number of a note.
+fn behind(cell: &analysis::Cell, note: Option<String>, options: &Options<'_>) -> String {
+    let mut text = String::new();
+    if let Some(mark) = verdict_mark(cell.verdict).filter(|_| !options.plain) {
+        text.push(' ');
+        text.push(mark);
+    }
+    if let (true, Ok(effect)) = (options.intervals, &cell.effect) {
+        text += &match effect.scale {
+            stats::Scale::Ratio => format!(" {:.3}..{:.3}", effect.low, effect.high),
+            stats::Scale::Difference => {
+                format!(" {}..{}", significant(effect.low, 3), significant(effect.high, 3))
+            }
+        };
+    }
+    if let Some(note) = note {
+        text.push(' ');
+        text += &note;
+    }
+    text
+}
+
+fn ratio_table(analysis: &Analysis, table: &analysis::Table, options: &Options<'_>) -> Table {
+    let shown = shown(analysis, table);
+    let mut reasons = Reasons::default();
+    let mut rows = Vec::new();
+    // Per row its label, and per cell the core and what stands behind it.
+    let mut laid: Vec<(String, Vec<(String, String)>)> = Vec::new();
+    for row in &table.rows {
+        let label = short(&table.description.row_label(&row.point), 40);
+        let mut cells = vec![Cell::of(label.clone())];
+        let mut texts = Vec::new();
+        for cell in shown.iter().filter_map(|place| row.cells.get(*place)) {
+            let note = why_missing(table, row, cell).map(|why| reasons.mark(&why));
+            let (core, behind) = (core(cell), behind(cell, note, options));
+            let detail = cell.value.as_ref().ok().filter(|_| has_unit(&table.metric));
+            cells.push(Cell {
+                text: format!("{core}{behind}"),
+                verdict: Some(cell.verdict),
+                detail: detail.map(|value| format!("{} {}", significant(*value, 4), table.metric.unit)),
+            });
+            texts.push((core, behind));
+        }
+        rows.push(Row::of(cells));
+        laid.push((label, texts));
+    }
+
+    // The reader takes what follows the first reason for more of it, so the names come first.
+    let mut notes = Vec::new();
+    let mut names = Vec::new();
+    for (column, place) in shown.iter().enumerate() {
+        let (name, legend) = head_name(table.variants.get(*place).map_or("", String::as_str), column, NAME);
+        names.push(name);
+        notes.extend(legend);
+    }
+    notes.extend(reasons.notes());
+    let heading = &table.description.axis.heading;
+    let mut head = vec![Head::words(heading.clone())];
+    head.extend(names.iter().map(|name| Head::figures(name.clone())));
+
+    let labels = laid.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
+    let label_width = LABEL.max(labels).max(heading.len() + 1);
+    let columns: Vec<Column> = (0..names.len())
+        .map(|place| Column::fitting(&names[place], laid.iter().filter_map(|(_, cells)| cells.get(place))))
+        .collect();
+    let mut text = Vec::new();
+    for group in groups(&columns, label_width, options.width) {
+        text.push(head_line(heading, label_width, &group, &columns, &names));
+        for (label, cells) in &laid {
+            let mut line = format!("{label:>label_width$}");
+            for place in group.iter().copied() {
+                let (core, behind) = cells.get(place).cloned().unwrap_or_default();
+                columns[place].put(&mut line, &core, &behind);
+            }
+            text.push(line.trim_end().to_string());
+        }
+        if has_unit(&table.metric) {
+            text.extend(absolute(table, &shown, &group, &columns, &names, label_width));
+        }
+    }
+    Table { head, rows, text: Some(text), notes, ..Table::default() }
+}
+
+/// Whether the values are figures of their own, not only relative ones.
+fn has_unit(metric: &Metric) -> bool {
+    !metric.unit.is_empty()
+}
+
+/// One column of cells: how wide its cells are, and what may stand behind them.
+struct Column {
+    core: usize,
+    stride: usize,
+}
+
+impl Column {
+    fn fitting<'c>(name: &str, cells: impl Iterator<Item = &'c (String, String)> + Clone) -> Column {
+        let core = cells.clone().map(|(core, _)| core.len()).max().unwrap_or(0).max(CELL);
+        let behind = cells.map(|(_, behind)| behind.len()).max().unwrap_or(0);
+        // A head may reach over its cell by two columns on either side, as in the mails.
+        let head = (name.len() + COLUMN.len()).saturating_sub(core + GAP - 1);
+        Column { core, stride: core + GAP.max(behind + 2) + head }
+    }
+
+    /// Writes a cell of this column behind `line`, which ends where the column begins.
+    fn put(&self, line: &mut String, core: &str, behind: &str) {
+        let begin = line.len();
+        line.push_str(&" ".repeat(GAP));
+        line.push_str(&format!("{core:>width$}{behind}", width = self.core));
+        let missing = (begin + self.stride).saturating_sub(line.len());
+        line.push_str(&" ".repeat(missing));
+        // The gap before the next cell is its own.
+    }
+}
+
+/// The columns that fit beside each other, each time with the baseline first.
+fn groups(columns: &[Column], label_width: usize, width: usize) -> Vec<Vec<usize>> {
+    let Some(first) = columns.first() else { return vec![Vec::new()] };
+    let mut groups = vec![vec![0]];
+    let start = label_width + first.stride;
+    let mut used = start;
+    for (place, column) in columns.iter().enumerate().skip(1) {
+        let at = groups.len() - 1;
+        if used + column.stride > width.max(60) + GAP && groups[at].len() > 1 {
+            groups.push(vec![0, place]);
+            used = start + column.stride;
+        } else {
+            groups[at].push(place);
+            used += column.stride;
+        }
+    }
+    groups
+}
+
+/// The head of a group, each name centred over its cells as far as its neighbours leave room.
+fn head_line(heading: &str, label: usize, group: &[usize], columns: &[Column], names: &[String]) -> String {
+    let mut line = format!("{heading}:");
+    let mut at = label;
+    for place in group {
+        let head = format!("{}{COLUMN}", names[*place]);
+        let centred = (at + GAP + columns[*place].core / 2).saturating_sub(head.len() / 2);
+        let begin = centred.max(line.len() + 1);
+        line.push_str(&" ".repeat(begin.saturating_sub(line.len())));
+        line.push_str(&head);
+        at += columns[*place].stride;
+    }
+    line
+}
+
+/// The values as they were measured, under the cells that they belong to.
+fn absolute(
+    table: &analysis::Table,
+    shown: &[usize],
+    group: &[usize],
+    columns: &[Column],
+    names: &[String],
+    label_width: usize,
+) -> Vec<String> {
+    let head = format!("{ABSOLUTE}{}:", table.metric.unit);
+    let line = |label: &str, cell: &dyn Fn(usize) -> String| {
+        let mut line = label.to_string();
+        let mut end = label_width + GAP;
+        for place in group.iter().copied() {
+            end += columns[place].core;
+            let text = cell(place);
+            let gap = end.saturating_sub(line.len() + text.len()).max(1);
+            line.push_str(&" ".repeat(gap));
+            line.push_str(&text);
+            end += columns[place].stride - columns[place].core;
+        }
+        line
+    };
+    let decimals = crate::figures::decimals(table, 4);
+    let mut lines = vec![line(&head, &|place| names[place].clone())];
+    for row in &table.rows {
+        let label = short(&table.description.row_label(&row.point), 40);
+        let cell = |place: usize| match shown.get(place).and_then(|place| row.cells.get(*place)) {
+            Some(analysis::Cell { value: Ok(value), .. }) => format!("{value:.decimals$}"),
+            _ => "n/a".into(),
+        };
+        lines.push(line(&format!("{label:>label_width$}"), &cell));
+    }
+    lines
+}
+
+fn percent_table(analysis: &Analysis, table: &analysis::Table, options: &Options<'_>) -> Table {
+    let shown: Vec<usize> = shown(analysis, table).into_iter().filter(|place| *place > 0).collect();
+    let mut reasons = Reasons::default();
+    let heading = &table.description.axis.heading;
+    let mut head = vec![Head::words(heading.clone())];
+    let heads: Vec<String> = shown
+        .iter()
+        .map(|place| match shown.len() {
+            1 => PERCENT.to_string(),
+            _ => format!("{} {PERCENT}", short(table.variants.get(*place).map_or("", String::as_str), 16)),
+        })
+        .collect();
+    head.extend(heads.iter().map(Head::figures));
+    let mut rows = Vec::new();
+    let mut text = Vec::new();
+    let labels = table.rows.iter().map(|row| table.description.row_label(&row.point).len().min(40)).max();
+    let width = labels.unwrap_or(0).max(heading.len() + 1);
+    let mut line = format!("{:<width$}", format!("{heading}:"));
+    heads.iter().for_each(|head| line += &format!("{:GAP$}{head:>8}", ""));
+    text.push(line);
+    for row in &table.rows {
+        let label = short(&table.description.row_label(&row.point), 40);
+        let mut line = format!("{label:<width$}");
+        let mut cells = vec![Cell::of(label)];
+        for (head, cell) in heads.iter().zip(shown.iter().filter_map(|place| row.cells.get(*place))) {
+            let figure = match &cell.improvement_pct {
+                Ok(percent) => format!("{percent:.2}%"),
+                Err(_) => "n/a".into(),
+            };
+            let note = cell.improvement_pct.as_ref().err().map(|missing| reasons.mark(&missing.why));
+            let behind = behind(cell, note, options);
+            line += &format!("{:GAP$}{figure:>right$}{behind}", "", right = head.len().max(8));
+            cells.push(Cell::of(format!("{figure}{behind}")).judged(cell.verdict));
+        }
+        text.push(line);
+        rows.push(Row::of(cells));
+    }
+    Table { head, rows, text: Some(text), notes: reasons.notes(), ..Table::default() }
+}

@@ -1,0 +1,558 @@
+//! The style of the lock benchmark's tables: time for the fixed work and rate, one table per variant.
+
+use super::{Reasons, shown};
+use crate::document::{Block, Cell, Head, Row, Table};
+use crate::figures::{bc, short, verdict_word, wrap};
+use crate::reader::{Check, Gather, Import, ImportError, Page, Workload, number, words_of};
+use crate::style::Layout;
+use crate::{Options, resolution};
+use analysis::{Analysis, State, Verdict};
+use experiment::{Direction, Metric, Point, Summary};
+use std::collections::HashMap;
+
+/// What stands below a table with differences.
+const BELOW: &str = "( Lower %diff is better )";
+/// How much the mean of rates may exceed the rate of the mean: as much as runs that vary by a fifth make.
+const MOST_EXCESS_PCT: f64 = 5.0;
+/// The workload whose own words head the columns.
+const GLOBAL_LOCK: &str = "global-lock";
+
+pub(crate) struct Scaling;
+
+impl Layout for Scaling {
+    fn name(&self) -> &'static str {
+        "scaling"
+    }
+
+    fn summary(&self) -> &'static str {
+        "time for a fixed amount of work and its rate, a table per variant, and where the sign of %diff turns"
+    }
+
+    fn is_usual(&self, analysis: &Analysis) -> bool {
+        pairs(analysis).iter().any(|pair| pair.time.description.axis.name == "threads")
+    }
+
+    fn body(&self, analysis: &Analysis, options: &Options<'_>) -> Result<Vec<Block>, String> {
+        let pairs = pairs(analysis);
+        if pairs.is_empty() && !analysis.tables.is_empty() {
+            return Err("none of its workloads yields both a time and a rate".into());
+        }
+        let mut blocks = Vec::new();
+        for pair in &pairs {
+            let (time, rate) = (&pair.time.metric, &pair.rate.metric);
+            blocks.push(Block::Section(format!(
+                "{}: {} ({}) and {} ({}) by {}",
+                pair.time.workload,
+                time.name,
+                time.unit,
+                rate.name,
+                rate.unit,
+                pair.time.description.axis.name
+            )));
+            for (order, place) in shown(analysis, pair.time).into_iter().enumerate() {
+                let mut table = variant_table(analysis, pair, place, options);
+                table.plot = (order == 0).then_some(pair.place);
+                blocks.push(Block::Table(table));
+            }
+            blocks.extend(crossovers(analysis, pair).into_iter().map(Block::Paragraph));
+            blocks.extend(further(analysis, pair).map(Block::Paragraph));
+        }
+        let left_out: Vec<&str> = analysis
+            .tables
+            .iter()
+            .map(|table| table.workload.as_str())
+            .filter(|label| pairs.iter().all(|pair| pair.time.workload != *label))
+            .collect();
+        if !left_out.is_empty() {
+            let mut labels = left_out;
+            labels.dedup();
+            blocks.push(Block::Paragraph(format!(
+                "Left out, since the style scaling needs a time and a rate: {}.",
+                labels.join(", ")
+            )));
+        }
+        Ok(blocks)
+    }
+
+    fn knows(&self, page: &Page<'_>) -> bool {
+        page.lines().any(|(_, line)| columns(line).is_some())
+    }
+
+    fn read(&self, page: &Page<'_>) -> Result<Import, ImportError> {
+        read(page)
+    }
+}
+
+/// The tables of one workload that belong together.
+struct Pair<'a> {
+    place: usize,
+    time: &'a analysis::Table,
+    rate: &'a analysis::Table,
+    /// What makes seconds of the time's unit.
+    to_seconds: f64,
+    /// The rows of the rate, by point.
+    rates: HashMap<&'a Point, &'a analysis::Row>,
+}
+
+impl<'a> Pair<'a> {
+    fn rate_at(&self, point: &Point) -> Option<&'a analysis::Row> {
+        self.rates.get(point).copied()
+    }
+}
+
+fn pairs(analysis: &Analysis) -> Vec<Pair<'_>> {
+    let mut pairs: Vec<Pair<'_>> = Vec::new();
+    for (place, time) in analysis.tables.iter().enumerate() {
+        let taken = pairs.iter().any(|pair| pair.time.workload == time.workload);
+        let Some(to_seconds) = seconds(&time.metric).filter(|_| !taken) else { continue };
+        let is_rate = |table: &&analysis::Table| {
+            table.workload == time.workload
+                && table.metric.direction == Direction::Higher
+                && table.metric.unit.ends_with("/s")
+        };
+        if let Some(rate) = analysis.tables.iter().find(is_rate) {
+            let rates = rate.rows.iter().map(|row| (&row.point, row)).collect();
+            pairs.push(Pair { place, time, rate, to_seconds, rates });
+        }
+    }
+    pairs
+}
+
+/// What makes seconds of a metric that is a time for some work.
+fn seconds(metric: &Metric) -> Option<f64> {
+    let factor = match metric.unit.as_str() {
+        "s" => 1.0,
+        "ms" => 1e-3,
+        "us" => 1e-6,
+        "ns" => 1e-9,
+        _ => return None,
+    };
+    (metric.direction == Direction::Lower && metric.name.starts_with("time")).then_some(factor)
+}
+
+fn variant_table(analysis: &Analysis, pair: &Pair<'_>, place: usize, options: &Options<'_>) -> Table {
+    let name = pair.time.variants.get(place).map_or("", String::as_str);
+    let is_baseline = place == 0;
+    let heading = capital(&pair.time.description.axis.name);
+    let (time_head, rate_head) = match pair.time.description.name.as_str() {
+        GLOBAL_LOCK => ("Threaded (s)".to_string(), "Threaded/s".to_string()),
+        _ => ("Time (s)".to_string(), short(&capital(&pair.rate.metric.unit), 20)),
+    };
+    let mut head = vec![Head::words(heading), Head::figures(time_head), Head::figures(rate_head)];
+    if !is_baseline {
+        head.push(Head::figures("%diff (s)"));
+    }
+
+    let mut reasons = Reasons::default();
+    let all =
+        pair.time.rows.iter().flat_map(|row| row.cells.iter().filter_map(|cell| cell.value.as_ref().ok()));
+    let least = all.map(|value| value.abs() * pair.to_seconds).filter(|s| *s > 0.0).fold(1.0, f64::min);
+    // Six decimals as in the original, and more where they would not show four digits.
+    let decimals = 6.max(3 - least.log10().floor().max(-12.0) as i64) as usize;
+    let mut rows = Vec::new();
+    for row in &pair.time.rows {
+        let Some(time) = row.cells.get(place) else { continue };
+        let rate = pair.rate_at(&row.point).and_then(|row| row.cells.get(place));
+        let mut cells = vec![Cell::of(short(&pair.time.description.row_label(&row.point), 30))];
+        cells.push(Cell::of(match &time.value {
+            Ok(value) => bc(value * pair.to_seconds, decimals),
+            Err(missing) => format!("n/a {}", reasons.mark(&missing.why)),
+        }));
+        cells.push(Cell::of(match rate.map(|cell| &cell.value) {
+            Some(Ok(value)) => format!("{value:.2}"),
+            Some(Err(missing)) => format!("n/a {}", reasons.mark(&missing.why)),
+            None => format!("n/a {}", reasons.mark("the rate has no such row")),
+        }));
+        if !is_baseline {
+            let diff = match &time.change_pct {
+                Ok(percent) => format!("{percent:.0}%").replace("-0%", "0%"),
+                Err(missing) => {
+                    let why = resolution::below(pair.time, row).unwrap_or_else(|| missing.why.clone());
+                    format!("n/a {}", reasons.mark(&why))
+                }
+            };
+            cells.push(Cell::of(diff).judged(verdict(pair, row, place)));
+        }
+        rows.push(Row::of(cells));
+    }
+    let words = analysis.header.imported.as_ref().and_then(|imported| words_of(&imported.notes, name));
+    let knobs = analysis.header.experiment.variants.iter().find(|variant| variant.name == name);
+    let title = match (words, knobs) {
+        (Some(words), _) => format!("{name}: {words}"),
+        (None, Some(variant)) if analysis.state != State::Imported => {
+            format!("{name}: {}", variant.knobs_in_words())
+        }
+        _ => format!("{name}:"),
+    };
+    let mut table =
+        Table { title: Some(title.clone()), head, rows, notes: reasons.notes(), ..Table::default() };
+    table.text = Some(lines(&table, &title, !is_baseline, options.width));
+    if !is_baseline {
+        table.notes.insert(0, BELOW.into());
+    }
+    table
+}
+
+/// The table as it is posted: indented by two, the first rule under the head and none below.
+fn lines(table: &Table, title: &str, has_diff: bool, width: usize) -> Vec<String> {
+    // The widths of the original, which hold what a cell usually needs.
+    let least = [9, 17, 14, 11];
+    // The percentages of the original stand three columns from the border.
+    let right = |column: usize, row: Option<&Row>| if column == 3 && row.is_some() { 3 } else { 1 };
+    let text =
+        |row: &Row, column: usize| row.cells.get(column).map_or(String::new(), |cell| cell.text.clone());
+    let columns = table.head.len();
+    let mut widths: Vec<usize> = (0..columns)
+        .map(|column| least.get(column).copied().unwrap_or(9).max(table.head[column].text.len() + 2))
+        .collect();
+    for row in &table.rows {
+        for (column, width) in widths.iter_mut().enumerate() {
+            *width = (*width).max(text(row, column).len() + 1 + right(column, Some(row)));
+        }
+    }
+    let line = |row: Option<&Row>| {
+        let cell = |column: usize| {
+            let text = row.map_or_else(|| table.head[column].text.clone(), |row| text(row, column));
+            let right = right(column, row);
+            format!("{text:>width$}{:right$}|", "", width = widths[column] - right)
+        };
+        let cells: Vec<String> = (0..columns).map(cell).collect();
+        format!("  |{}", cells.concat())
+    };
+    let mut lines = wrap(&format!("o {title}"), width, 2);
+    lines.push(String::new());
+    lines.push(line(None));
+    let rules: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+    lines.push(format!("  +{}+", rules.join("+")));
+    lines.extend(table.rows.iter().map(|row| line(Some(row))));
+    lines.push(String::new());
+    if has_diff {
+        lines.push(format!("  {BELOW}"));
+    }
+    lines.extend(table.notes.iter().flat_map(|note| wrap(&format!("  {note}"), width, 6)));
+    if has_diff || !table.notes.is_empty() {
+        lines.push(String::new());
+    }
+    lines
+}
+
+/// A sentence on the metrics that the style has no column for.
+fn further(analysis: &Analysis, pair: &Pair<'_>) -> Option<String> {
+    let shown = [&pair.time.metric.name, &pair.rate.metric.name];
+    let others: Vec<&str> = analysis
+        .tables
+        .iter()
+        .filter(|table| table.workload == pair.time.workload && !shown.contains(&&table.metric.name))
+        .map(|table| table.metric.name.as_str())
+        .collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "Further metrics of {}, shown by --style normalized: {}.",
+            pair.time.workload,
+            others.join(", ")
+        )
+    })
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The verdict on a row: that on the time, or on the rate where only that is judged.
+fn verdict(pair: &Pair<'_>, row: &analysis::Row, place: usize) -> Verdict {
+    let of = |row: &analysis::Row| row.cells.get(place).map_or(Verdict::Missing, |cell| cell.verdict);
+    match of(row) {
+        Verdict::Unjudged => pair.rate_at(&row.point).map_or(Verdict::Missing, of),
+        verdict => verdict,
+    }
+}
+
+/// A sentence per variant on where the sign turns. With imported figures it is the printed sign.
+fn crossovers(analysis: &Analysis, pair: &Pair<'_>) -> Vec<String> {
+    let axis = &pair.time.description.axis.name;
+    let mut order: Vec<&analysis::Row> = pair.time.rows.iter().collect();
+    if order.iter().all(|row| row.point.number().is_some()) {
+        order.sort_by_key(|row| row.point.number());
+    }
+    let imported = analysis.state == State::Imported;
+    let mut sentences = Vec::new();
+    for place in shown(analysis, pair.time).into_iter().skip(1) {
+        let name = pair.time.variants.get(place).map_or("", String::as_str);
+        // The decided points, with whether the variant is the slower one there.
+        let decided: Vec<(&Point, bool)> = order
+            .iter()
+            .filter_map(|row| {
+                let slower = match (imported, verdict(pair, row, place)) {
+                    (true, _) => {
+                        let percent = row.cells.get(place)?.change_pct.as_ref().ok()?.round();
+                        (percent != 0.0).then_some(percent > 0.0)?
+                    }
+                    (false, Verdict::Worse) => true,
+                    (false, Verdict::Better) => false,
+                    (false, _) => return None,
+                };
+                Some((&row.point, slower))
+            })
+            .collect();
+        let word = |slower: bool| match (imported, slower) {
+            (true, true) => "slower",
+            (true, false) => "faster",
+            (false, true) => verdict_word(Verdict::Worse),
+            (false, false) => verdict_word(Verdict::Better),
+        };
+        let turns: Vec<String> = decided
+            .windows(2)
+            .filter(|pair| pair[0].1 != pair[1].1)
+            .map(|pair| {
+                let between: Vec<String> = order
+                    .iter()
+                    .map(|row| &row.point)
+                    .skip_while(|point| *point != pair[0].0)
+                    .skip(1)
+                    .take_while(|point| *point != pair[1].0)
+                    .map(Point::to_string)
+                    .collect();
+                let open = match between.is_empty() {
+                    true => String::new(),
+                    false => format!("; not decided in between: {}", between.join(", ")),
+                };
+                format!(
+                    "between {} and {} {axis} (from {} to {}{open})",
+                    pair[0].0,
+                    pair[1].0,
+                    word(pair[0].1),
+                    word(pair[1].1)
+                )
+            })
+            .collect();
+        let tested = if imported { " By the printed signs; nothing was tested." } else { "" };
+        sentences.push(match (turns.is_empty(), decided.first()) {
+            (false, _) => format!("Crossover of {name}: {}.{tested}", turns.join(", and ")),
+            (true, Some((_, slower))) => format!(
+                "Crossover of {name}: none; the sign does not turn ({} at {} of {} points).{tested}",
+                word(*slower),
+                decided.len(),
+                order.len()
+            ),
+            (true, None) => {
+                format!("Crossover of {name}: none; no difference is decided at any point.{tested}")
+            }
+        });
+    }
+    sentences
+}
+
+/// The words between the borders of a row.
+fn cells(line: &str) -> Option<Vec<&str>> {
+    let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
+    Some(inner.split('|').map(str::trim).collect())
+}
+
+/// The heads of a table in this style: axis, time, rate and, where there is one, the difference.
+struct Columns<'a> {
+    axis: &'a str,
+    has_diff: bool,
+    global_lock: bool,
+}
+
+fn columns(line: &str) -> Option<Columns<'_>> {
+    let heads = cells(line)?;
+    let (axis, time, rate, diff) = match heads[..] {
+        [axis, time, rate] => (axis, time, rate, None),
+        [axis, time, rate, diff] => (axis, time, rate, Some(diff)),
+        _ => return None,
+    };
+    let known = time.ends_with("(s)") && rate.ends_with("/s") && diff.is_none_or(|diff| diff == "%diff (s)");
+    known.then_some(Columns { axis, has_diff: diff.is_some(), global_lock: time == "Threaded (s)" })
+}
+
+/// `o global-lock: time (s) and rate (ops/s) by threads`
+fn workload_line(line: &str) -> Option<(String, String)> {
+    let (label, rest) = line.strip_prefix("o ")?.split_once(": time (")?;
+    let (_, rest) = rest.split_once(") and ")?;
+    let (rate, _) = rest.rsplit_once(") by ")?;
+    let (_, unit) = rate.split_once(" (")?;
+    Some((label.trim().into(), unit.into()))
+}
+
+fn read(page: &Page<'_>) -> Result<Import, ImportError> {
+    let mut gather = Gather::new(page);
+    let mut declared: Option<(String, String)> = None;
+    let mut title = String::new();
+    let mut open: Option<OpenTable<'_>> = None;
+    let mut products: Vec<(String, f64)> = Vec::new();
+    let mut tables: Vec<OpenTable<'_>> = Vec::new();
+    for (at, line) in page.lines() {
+        if let Some(columns) = columns(line) {
+            tables.extend(open.take());
+            let (label, unit) = declared.clone().unwrap_or_else(|| match columns.global_lock {
+                true => (GLOBAL_LOCK.into(), "ops/s".into()),
+                false => (page.stem(), "ops/s".into()),
+            });
+            let name = if columns.global_lock { GLOBAL_LOCK.to_string() } else { label.clone() };
+            let axis = columns.axis.to_lowercase();
+            let workload = gather.workload(&label, || Workload {
+                label: label.clone(),
+                name,
+                heading: columns.axis.into(),
+                axis,
+                metrics: Vec::new(),
+                rows: Vec::new(),
+            });
+            gather.metric(
+                workload,
+                Metric::new("time", "s", Direction::Lower, "time in seconds", "As printed."),
+            );
+            gather.metric(
+                workload,
+                Metric::new("rate", &unit, Direction::Higher, "rate", "As printed.").secondary(),
+            );
+            let variant = variant(&mut gather, &title);
+            open = Some(OpenTable { workload, variant, has_diff: columns.has_diff, rows: Vec::new() });
+            continue;
+        }
+        if let Some(words) = line.strip_prefix("o ") {
+            declared = workload_line(line).or(declared);
+            title = words.to_string();
+            tables.extend(open.take());
+            continue;
+        }
+        let Some(table) = open.as_mut() else { continue };
+        match cells(line) {
+            Some(row) => table.rows.push(read_row(page, at, &row, table.has_diff)?),
+            None if line.trim_start().starts_with("+-") || table.rows.is_empty() => {}
+            None => tables.extend(open.take()),
+        }
+    }
+    tables.extend(open);
+    for place in 0..tables.len() {
+        let table = &tables[place];
+        let first = tables.iter().find(|other| other.workload == table.workload).unwrap_or(table);
+        let base_times: HashMap<&str, f64> = first
+            .rows
+            .iter()
+            .filter_map(|row| Some((row.label, row.time.filter(|time| *time != 0.0)?)))
+            .collect();
+        let mut check = Check::of(format!("%diff (s) of {}", table.variant));
+        for row in &table.rows {
+            for (metric, value) in [("time", row.time), ("rate", row.rate)] {
+                let Some(value) = value else { continue };
+                gather.add(table.workload, row.line, summary(row.label, &table.variant, metric, value))?;
+            }
+            if let (Some(time), Some(rate)) = (row.time, row.rate) {
+                products.push((format!("{} at {}", table.variant, row.label), time * rate));
+            }
+            if let (Some(diff), Some(time), Some(base)) = (row.diff, row.time, base_times.get(row.label)) {
+                check.compare(row.label, diff, (time - base) / base * 100.0);
+            }
+        }
+        gather.check(check.sentence());
+    }
+    gather.check(work_sentence(&products));
+    gather.finish("scaling")
+}
+
+struct OpenTable<'a> {
+    workload: usize,
+    variant: String,
+    has_diff: bool,
+    rows: Vec<PrintedRow<'a>>,
+}
+
+struct PrintedRow<'a> {
+    line: usize,
+    label: &'a str,
+    time: Option<f64>,
+    rate: Option<f64>,
+    /// The difference without its percent sign.
+    diff: Option<&'a str>,
+}
+
+fn read_row<'a>(
+    page: &Page<'_>,
+    at: usize,
+    row: &[&'a str],
+    has_diff: bool,
+) -> Result<PrintedRow<'a>, ImportError> {
+    let figure = |text: &str, what: &str| match text.starts_with("n/a") {
+        true => Ok(None),
+        false => number(text).map(Some).ok_or_else(|| page.expected(at, what)),
+    };
+    let wanted = if has_diff { 4 } else { 3 };
+    match row {
+        [label, time, rate, rest @ ..] if row.len() == wanted => {
+            let diff = match rest.first() {
+                Some(diff) if !diff.starts_with("n/a") => {
+                    let figure =
+                        diff.strip_suffix('%').map(str::trim).filter(|figure| number(figure).is_some());
+                    Some(figure.ok_or_else(|| page.expected(at, "a percentage in the fourth column"))?)
+                }
+                _ => None,
+            };
+            Ok(PrintedRow {
+                line: at,
+                label,
+                time: figure(time, "a time in seconds in the second column")?,
+                rate: figure(rate, "a rate per second in the third column")?,
+                diff,
+            })
+        }
+        _ => Err(page.expected(at, format!("a row of {wanted} cells between `|`"))),
+    }
+}
+
+fn summary(label: &str, variant: &str, metric: &str, value: f64) -> Summary {
+    Summary {
+        workload: String::new(),
+        point: Point::new(label),
+        variant: variant.into(),
+        metric: metric.into(),
+        value: Some(value),
+        stddev: None,
+        cv_pct: None,
+        improvement_pct: None,
+    }
+}
+
+/// The variant that a title names: `o NAME: words`, as kduel prints it; else what stands in quotes in it; else a
+/// number.
+fn variant(gather: &mut Gather<'_>, title: &str) -> String {
+    let legal = |name: &str| experiment::Variant::new(name, Vec::new()).is_ok();
+    if let Some((name, words)) = title.split_once(':').filter(|(name, _)| legal(name)) {
+        return gather.variant_named(name, words.trim());
+    }
+    let quoted = title.split('"').nth(1).filter(|quoted| !quoted.trim().is_empty());
+    match (quoted, title.is_empty() || title == "Benchmark results") {
+        (Some(quoted), _) => gather.variant_called(quoted, title),
+        (None, false) => gather.variant(title),
+        (None, true) if gather.variants().is_empty() => gather.variant("base"),
+        (None, true) => gather.variant(&format!("variant-{}", gather.variants().len() + 1)),
+    }
+}
+
+/// Whether time × rate is the same amount of work in all rows. The mean of the rates of several runs is a little
+/// more than the rate of their mean time, so a small excess is in order.
+fn work_sentence(products: &[(String, f64)]) -> Option<String> {
+    let mut sorted: Vec<f64> = products.iter().map(|(_, work)| *work).filter(|work| *work > 0.0).collect();
+    sorted.sort_by(f64::total_cmp);
+    let least = *sorted.first()?;
+    // The work is a round number; two digits are enough to find it.
+    let scale = 10f64.powf(least.log10().floor() - 1.0);
+    let total = (least / scale).round() * scale;
+    let excess = |work: f64| (work / total - 1.0) * 100.0;
+    let agree =
+        products.iter().filter(|(_, work)| (-0.05..=MOST_EXCESS_PCT).contains(&excess(*work))).count();
+    let (place, most) = products.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let mut text = format!(
+        "rate x time: {agree} of {} rows come to {:.3e} operations or a little more, at most {:.2} % ({place}): the \
+         mean of the rates of several runs lies above the rate of their mean time",
+        products.len(),
+        total,
+        excess(*most),
+    );
+    if agree < products.len() {
+        text += &format!("; {} DIFFER", products.len() - agree);
+    }
+    Some(text + ".")
+}

@@ -1,0 +1,75 @@
+//! A verdict for every judged cell, in words, with its figures and its reason.
+
+use crate::document::{Block, Cell, Head, Row, Table};
+use crate::figures::{p_value, signed_pct, significant, trimmed, verdict_word};
+use crate::head::{effect_pct, judged};
+use crate::{Options, Style};
+use analysis::{Analysis, Effect, Verdict};
+
+/// The verdicts, below the results. None where nothing was judged.
+pub(crate) fn blocks(analysis: &Analysis, style: Style, options: &Options<'_>) -> Vec<Block> {
+    if judged(analysis).next().is_none() {
+        return Vec::new();
+    }
+    let metrics = judged(analysis).any(|(table, ..)| Some(&table.metric.name) != first_metric(analysis));
+    let mut head = vec![Head::words("workload"), Head::words("point")];
+    if metrics {
+        head.push(Head::words("metric"));
+    }
+    head.extend([Head::words("variant"), Head::words("verdict"), Head::figures("change")]);
+    let confidence = judged(analysis).find_map(|(.., cell)| Some(cell.effect.as_ref().ok()?.confidence));
+    let interval = confidence.map_or("interval".into(), |c| format!("{} % interval", trimmed(c * 100.0, 1)));
+    head.extend([Head::words(interval), Head::figures("p")]);
+    let mut rows = Vec::new();
+    for (table, row, cell) in judged(analysis) {
+        let mut cells =
+            vec![Cell::of(table.workload.clone()), Cell::of(table.description.row_label(&row.point))];
+        if metrics {
+            cells.push(Cell::of(table.metric.name.clone()));
+        }
+        cells.push(Cell::of(cell.variant.clone()));
+        cells.push(Cell::of(verdict_word(cell.verdict)).judged(cell.verdict));
+        match &cell.effect {
+            Ok(effect) => {
+                let (change, interval) = change(effect);
+                cells.extend([
+                    Cell::of(change),
+                    Cell::of(interval),
+                    Cell::of(p_value(effect.p_corrected.unwrap_or(effect.p))),
+                ]);
+            }
+            Err(_) => cells.extend([Cell::of("n/a"), Cell::default(), Cell::default()]),
+        }
+        let told = matches!(cell.verdict, Verdict::Better | Verdict::Worse | Verdict::Same);
+        rows.push(Row { cells, remark: (!told && !cell.reason.is_empty()).then(|| cell.reason.clone()) });
+    }
+    let mut blocks = vec![Block::Section("Verdicts".into())];
+    if style.name() == "normalized" && !options.plain {
+        blocks.push(Block::Paragraph(format!(
+            "Marks in the tables: + better, - worse, = same (within {} %), ? undecided, o not exercised; no mark: \
+             not judged.",
+            trimmed(analysis.header.experiment.margin_pct, 2)
+        )));
+    }
+    blocks.push(Block::Paragraph(format!(
+        "Change of the metric against {} with its interval, raw sign; p corrected over all cells.",
+        analysis.header.experiment.baseline().map_or("the baseline", |variant| variant.name.as_str())
+    )));
+    blocks.push(Block::Table(Table { head, rows, ..Table::default() }));
+    blocks
+}
+
+fn first_metric(analysis: &Analysis) -> Option<&String> {
+    judged(analysis).next().map(|(table, ..)| &table.metric.name)
+}
+
+/// An effect in words: `+3.2 %` and `[+2.1, +4.4]`.
+pub(crate) fn change(effect: &Effect) -> (String, String) {
+    match effect_pct(effect) {
+        Some((estimate, low, high)) => (signed_pct(estimate), format!("[{low:+.1}, {high:+.1}]")),
+        None => (
+            format!("{}{}", if effect.estimate > 0.0 { "+" } else { "" }, significant(effect.estimate, 3)),
+            format!("[{}, {}]", significant(effect.low, 3), significant(effect.high, 3)),
+        ),
+    }
+}
