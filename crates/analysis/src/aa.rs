@@ -18,7 +18,7 @@ pub(crate) fn pair(point: &PointCells, metric: usize, rules: &Rules) -> Known<Aa
     let pairs = Pairs::of(base.values.get(metric).map_or(&[], Vec::as_slice), &values);
     let ended = |block: u32| base.has_ended(block) && twin.has_ended(block);
     let looks = looks(&[], ended, rules, || pairs.clone());
-    let effect = pairs.effect(rules.seed, rules.level_after(point.last_block()));
+    let effect = pairs.effect(rules, point.last_block());
     let fired = overall_p(&looks, rules, |look| look.robust_p) <= LEVEL;
     Ok(AaPair { values, effect, fired })
 }

@@ -148,7 +148,10 @@ impl Live {
         }
         self.without_figures(place, metric, variant).unwrap_or_else(|| match variant {
             0 => Judgement::of(Verdict::Baseline, "the others are compared with it"),
-            _ => Judgement::of(Verdict::Unjudged, "the metric is shown, not judged"),
+            _ => Judgement {
+                effect: pairs(point, metric, variant).effect(&self.rules, point.last_block()),
+                ..Judgement::of(Verdict::Unjudged, "the metric is shown, not judged")
+            },
         })
     }
 

@@ -31,8 +31,8 @@ impl Rules {
         self.blocks == Blocks::UntilDecided
     }
 
-    /// The levels of the looks after no more than `block` blocks.
-    pub fn level_after(&self, block: u32) -> f64 {
+    /// The level of the latest look after `block` blocks; before the first look, that of the first.
+    fn level_after(&self, block: u32) -> f64 {
         let first = LOOKS[0].1;
         match self.blocks {
             Blocks::Exactly(_) => LEVEL,
@@ -89,9 +89,11 @@ impl Pairs {
         }
     }
 
-    /// The estimated effect, with the interval of confidence 1 - `level` or what the number of blocks can give.
-    pub fn effect(&self, seed: u64, level: f64) -> Known<Effect> {
-        let comparison = self.compare(seed)?;
+    /// The estimated effect after `block` blocks. The confidence of its interval is what the level of the latest look
+    /// leaves, or what so few pairs can give.
+    pub fn effect(&self, rules: &Rules, block: u32) -> Known<Effect> {
+        let level = rules.level_after(block);
+        let comparison = self.compare(rules.seed)?;
         if comparison.n() < 2 {
             return Err(Missing::because("one block gives no interval"));
         }
@@ -157,7 +159,7 @@ impl Look {
     pub fn at(block: u32, level: f64, pairs: &Pairs, rules: &Rules) -> Option<Look> {
         let comparison = pairs.compare(rules.seed).ok()?;
         let reach = margin_of(&comparison, pairs, rules.margin);
-        let inside = |comparison: &Comparison| inside(comparison, 1.0 - 2.0 * level, reach);
+        let inside = |comparison: &Comparison| inside(comparison, level, reach);
         let mut look = Look {
             block,
             pairs: pairs.len(),
@@ -202,7 +204,16 @@ fn margin_of(comparison: &Comparison, pairs: &Pairs, margin: f64) -> (f64, f64) 
     }
 }
 
-fn inside(comparison: &Comparison, confidence: f64, (least, most): (f64, f64)) -> bool {
-    let (low, high) = comparison.interval(confidence);
-    comparison.attainable_confidence() >= confidence && low >= least && high <= most
+/// Whether the interval of confidence 1 - 2 x `level` lies inside the margin: two one-sided tests. Asking the test about
+/// the two ends of the margin is the same as inverting it, and costs a twentieth.
+fn inside(comparison: &Comparison, level: f64, (least, most): (f64, f64)) -> bool {
+    if least == most {
+        // Of a baseline of 0 no share is left as margin, so only equality is inside.
+        return comparison.interval(1.0 - 2.0 * level) == (least, most);
+    }
+    let estimate = comparison.estimate();
+    least < estimate
+        && estimate < most
+        && comparison.p_at(least) <= 2.0 * level
+        && comparison.p_at(most) <= 2.0 * level
 }

@@ -3,7 +3,7 @@
 use crate::cells::yielded;
 use crate::describe::{base_is_zero, missing, statistic};
 use crate::live::Live;
-use crate::verdict::{Family, pairs};
+use crate::verdict::Family;
 use crate::{Cell, Row, Table, aa};
 use experiment::{Direction, Header, Known, Metric, Missing, Record};
 use stats::Undefined;
@@ -93,7 +93,6 @@ impl Builder<'_> {
     }
 
     fn cell(&self, place: usize, variant: usize) -> Cell {
-        let point = &self.live.cells.points[place];
         let values = self.live.values(place, self.metric, variant);
         let judgement = self.live.judge(place, self.metric, variant, self.family);
         let figures: Vec<f64> = values.iter().map(|value| value.value).collect();
@@ -109,11 +108,6 @@ impl Builder<'_> {
             other => missing(other),
         };
         let relative = relative(self.about, &value, &described(&base, "the baseline has no value"));
-        let effect = match variant {
-            0 => Err(Missing::because("this is the baseline")),
-            _ => pairs(point, self.metric, variant)
-                .effect(self.live.rules.seed, self.live.rules.level_after(point.last_block())),
-        };
         Cell {
             variant: self.header.experiment.variants[variant].name.clone(),
             stddev: stats::stddev(&figures).map_err(absent),
@@ -123,7 +117,7 @@ impl Builder<'_> {
             ratio: relative.ratio,
             change_pct: relative.change_pct,
             improvement_pct: relative.improvement_pct,
-            effect: effect.map(|effect| crate::Effect { p_corrected: judgement.p_corrected, ..effect }),
+            effect: judgement.effect,
             icc: self.icc(place, variant),
             verdict: judgement.verdict,
             reason: judgement.reason,

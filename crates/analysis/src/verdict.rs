@@ -3,7 +3,7 @@
 use crate::cells::PointCells;
 use crate::looks::{Look, Pairs, Rules};
 use crate::{Effect, LEVEL, Verdict, words};
-use experiment::{Direction, Known, Metric};
+use experiment::{Direction, Known, Metric, Missing};
 use stats::{LOOKS, MIN_BLOCKS, Scale, holm, look_level, sequential_p};
 use std::cmp::Ordering;
 
@@ -106,14 +106,18 @@ impl Family {
 pub(crate) struct Judgement {
     pub verdict: Verdict,
     pub reason: String,
-    pub p_corrected: Option<f64>,
     /// The blocks, in all, after which it would be decided, where that can be estimated.
     pub blocks_needed: Option<usize>,
+    /// The estimated effect.
+    pub effect: Known<Effect>,
 }
 
 impl Judgement {
+    /// A judgement without an estimate.
     pub fn of(verdict: Verdict, reason: impl Into<String>) -> Judgement {
-        Judgement { verdict, reason: reason.into(), p_corrected: None, blocks_needed: None }
+        let reason = reason.into();
+        let effect = Err(Missing::because(reason.clone()));
+        Judgement { verdict, reason, blocks_needed: None, effect }
     }
 
     /// Whether more blocks cannot change what is said.
@@ -132,13 +136,13 @@ pub(crate) fn judge(
     rules: &Rules,
 ) -> Judgement {
     let pairs = pairs(point, contest.metric, contest.variant);
-    let effect = pairs.effect(rules.seed, rules.level_after(point.last_block()));
     let p = family.robust.get(number).copied().unwrap_or(1.0);
+    let effect = pairs.effect(rules, point.last_block());
+    let effect = effect.map(|effect| Effect { p_corrected: Some(p), ..effect });
     let case = Case { contest, family, metric, point, rules, pairs, effect, p };
     let plain = family.plain.get(number).copied().unwrap_or(1.0);
-    let mut judgement = case.claim().or_else(|| case.same()).unwrap_or_else(|| case.undecided(plain));
-    judgement.p_corrected = Some(p);
-    judgement
+    let judgement = case.claim().or_else(|| case.same()).unwrap_or_else(|| case.undecided(plain));
+    Judgement { effect: case.effect, ..judgement }
 }
 
 struct Case<'a> {
@@ -229,7 +233,7 @@ impl Case<'_> {
                 let more = needed - done;
                 let time = self.point.seconds_per_block().map(|each| words::seconds(each * more as f64));
                 let time = time.map_or(String::new(), |time| format!(", {time}"));
-                format!("about {} more{time}", words::count(more, "block"))
+                format!("about {}{time}", words::count(more, "more block"))
             }
             _ if self.rules.until_decided() => format!("{} blocks will not do", self.rules.blocks.cap()),
             _ => "how many more blocks it takes cannot be told from these".into(),
