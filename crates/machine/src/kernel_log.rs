@@ -6,6 +6,8 @@ use std::os::fd::OwnedFd;
 
 /// As many lines are kept; a storm is told by its number.
 const LINES_MAX: usize = 100;
+/// As many records are looked at, since a kernel in trouble may log faster than anybody reads.
+const RECORDS_MAX: u32 = 20_000;
 /// The kernel's longest record.
 const RECORD_BYTES: usize = 8192;
 
@@ -42,7 +44,7 @@ fn collect(mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Vec<Strin
     let mut lines = Vec::new();
     let (mut left_out, mut overrun) = (0_u64, false);
     let mut buffer = [0; RECORD_BYTES];
-    loop {
+    for _ in 0..RECORDS_MAX {
         match read(&mut buffer) {
             // One read gives one record.
             Ok(length) if length > 0 => match parse(&buffer[..length]) {

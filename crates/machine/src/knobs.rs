@@ -34,11 +34,14 @@ pub enum Why {
     /// The file system that holds it is not mounted.
     #[error("debugfs is not mounted; as root: mount -t debugfs none /sys/kernel/debug")]
     NoDebugfs,
-    /// This user may not write it.
-    #[error("writing {} needs root; run kduel as root", .0.display())]
+    /// This user may not read or write it.
+    #[error("{} needs root; run kduel as root", .0.display())]
     NeedsRoot(PathBuf),
+    /// Nobody may read it.
+    #[error("{} cannot be read, even by root: this kernel is locked down, or this is a container", .0.display())]
+    Forbidden(PathBuf),
     /// Nobody may write it.
-    #[error("{} cannot be written: it is read-only here, as in a container", .0.display())]
+    #[error("{} cannot be written, even by root: it is read-only, or this kernel is locked down", .0.display())]
     ReadOnly(PathBuf),
     /// It cannot be read.
     #[error("cannot read {}: {source}", path.display())]
@@ -186,9 +189,10 @@ pub fn check(root: &Root, knobs: &[Knob]) -> Vec<KnobProblem> {
             return writable(&path);
         }
         // What a thread may do is best asked by doing it, in one that ends at once.
-        std::thread::scope(|scope| match scope.spawn(|| scheduling::apply(knob)).join() {
-            Ok(result) => result,
-            Err(_) => Ok(()),
+        std::thread::scope(|scope| {
+            let attempt = std::thread::Builder::new().spawn_scoped(scope, || scheduling::apply(knob));
+            // Where no thread can be started, the trial itself will tell.
+            attempt.ok().and_then(|attempt| attempt.join().ok()).unwrap_or(Ok(()))
         })
     };
     knobs.iter().filter_map(|knob| check(knob).map_err(problem(knob)).err()).collect()
@@ -255,7 +259,8 @@ pub(crate) fn debugfs(root: &Root) -> Result<PathBuf, Why> {
 fn in_force(path: &Path) -> Result<String, Why> {
     let bytes = std::fs::read(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => Why::Absent(path.into()),
-        io::ErrorKind::PermissionDenied => Why::NeedsRoot(path.into()),
+        io::ErrorKind::PermissionDenied if !is_root() => Why::NeedsRoot(path.into()),
+        io::ErrorKind::PermissionDenied => Why::Forbidden(path.into()),
         _ => Why::Unreadable { path: path.into(), source },
     })?;
     match String::from_utf8(bytes) {
@@ -271,19 +276,21 @@ fn writable(path: &Path) -> Result<(), Why> {
     match accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS) {
         Ok(()) => Ok(()),
         Err(Errno::ROFS) => Err(Why::ReadOnly(path.into())),
-        Err(_) if rustix::process::geteuid().is_root() => Err(Why::ReadOnly(path.into())),
+        Err(_) if is_root() => Err(Why::ReadOnly(path.into())),
         Err(_) => Err(Why::NeedsRoot(path.into())),
     }
 }
 
 fn refusal(path: &Path, source: io::Error) -> Why {
     match source.kind() {
-        io::ErrorKind::PermissionDenied if !rustix::process::geteuid().is_root() => {
-            Why::NeedsRoot(path.into())
-        }
+        io::ErrorKind::PermissionDenied if !is_root() => Why::NeedsRoot(path.into()),
         io::ErrorKind::ReadOnlyFilesystem => Why::ReadOnly(path.into()),
         _ => Why::Refused { path: path.into(), source },
     }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 fn problem<W: Into<Why>>(knob: &impl fmt::Display) -> impl FnOnce(W) -> KnobProblem {

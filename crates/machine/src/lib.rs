@@ -17,6 +17,7 @@ mod scheduling;
 mod strays;
 mod trial_cgroup;
 pub mod undo;
+mod undo_file;
 mod usage;
 mod value;
 
@@ -31,7 +32,7 @@ pub use root::{ReadError, Root};
 pub use scheduling::SchedulingError;
 pub use strays::{Stray, has_children, kill_ownerless, kill_strays, new_token, reap_orphans};
 pub use trial_cgroup::{CpuStat, TrialCgroup, join_cgroup};
-pub use undo::{Recovery, Restored, Undo, UndoError, Unrestored, recover};
+pub use undo::{Recovery, Setting, Undo, UndoError, Unrestored, recover};
 pub use usage::{Snapshot, usage_of_self};
 
 /// The clock source in force, cheaply: a change while a trial runs makes its figures worthless.

@@ -58,7 +58,7 @@ impl fmt::Display for LimitError {
 }
 
 /// Makes sure that `need` fits into every limit of the kernel, of this user and of the control groups. The soft limit
-/// on open files is raised as far as this process may. A limit that cannot be read is passed over: the trial
+/// on open files is raised where the hard one allows it. A limit that cannot be read is passed over: the trial
 /// itself reports what then fails.
 ///
 /// # Errors
@@ -110,8 +110,8 @@ pub fn room_for(root: &Root, need: &Need) -> Result<(), LimitError> {
     if let Some((soft, hard)) = limit(&limits, "Max open files") {
         let open = std::fs::read_dir(root.path("proc/self/fd")).map_or(0, |entries| entries.count() as u64);
         let wanted = open.saturating_add(need.files).saturating_add(FILES_SPARE);
-        let raised = soft < wanted && wanted <= hard && raise_open_files(root, hard);
-        wants("RLIMIT_NOFILE", Some(if raised { hard } else { soft }), wanted, &|wanted| {
+        let raised = soft < wanted && wanted <= hard && raise_open_files(root, wanted, hard);
+        wants("RLIMIT_NOFILE", Some(if raised { wanted } else { soft }), wanted, &|wanted| {
             format!("ulimit -n {wanted}, or as root: prlimit --pid $$ --nofile={wanted}")
         });
     }
@@ -161,8 +161,9 @@ fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next())
 }
 
-/// A limit that was only read from a tree is not raised, but could have been.
-fn raise_open_files(root: &Root, hard: u64) -> bool {
-    let limit = Some(hard).filter(|hard| *hard != u64::MAX);
-    !root.is_real() || setrlimit(Resource::Nofile, Rlimit { current: limit, maximum: limit }).is_ok()
+/// Raises the soft limit no further than needed, since there are programs that close every file up to it before they
+/// begin. A limit that was only read from a tree is not raised, but could have been.
+fn raise_open_files(root: &Root, wanted: u64, hard: u64) -> bool {
+    let limit = Rlimit { current: Some(wanted), maximum: Some(hard).filter(|hard| *hard != u64::MAX) };
+    !root.is_real() || setrlimit(Resource::Nofile, limit).is_ok()
 }

@@ -28,7 +28,10 @@ pub enum SchedulingError {
         /// Its value now.
         value: String,
     },
-    /// The kernel refused it for another reason, such as a real-time group without a share of time.
+    /// The user may have it, and the control group may not.
+    #[error("the control group of this process has no real-time share; its cpu.rt_runtime_us is 0")]
+    NoShare,
+    /// The kernel refused it for another reason.
     #[error("{call} failed: {source}")]
     Kernel {
         /// The system call.
@@ -124,6 +127,9 @@ fn set_nice(text: &str) -> Result<(), SchedulingError> {
 fn refusal(call: &'static str, source: io::Error, limit: Limit) -> SchedulingError {
     if !matches!(source.raw_os_error(), Some(libc::EPERM | libc::EACCES)) {
         return SchedulingError::Kernel { call, source };
+    }
+    if rustix::process::geteuid().is_root() && limit.name == PRIORITY_LIMIT.name {
+        return SchedulingError::NoShare;
     }
     let value = getrlimit(limit.resource).current.map_or("unlimited".to_string(), |value| value.to_string());
     SchedulingError::Forbidden { limit: limit.name, option: limit.option, value }

@@ -12,9 +12,7 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Processes may start others while they are being killed; so many times is looked again.
-const ROUNDS: u32 = 20;
-/// How long a killed process may take to be gone.
+/// How long killed processes may take to be gone, and others that they started meanwhile to be found.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A process that was killed.
@@ -74,7 +72,8 @@ pub fn kill_ownerless(variable: &str) -> Vec<Stray> {
 
 fn kill_where(variable: &str, mut is_stray: impl FnMut(&str) -> bool) -> Vec<Stray> {
     let mut killed: Vec<Stray> = Vec::new();
-    for _ in 0..ROUNDS {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
         let mut doomed = Vec::new();
         for pid in owner::all_pids(&Root::real()) {
             if pid == std::process::id() {

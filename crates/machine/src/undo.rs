@@ -6,20 +6,14 @@
 //! holds the lock of the directory.
 
 use crate::owner::Owner;
+use crate::undo_file::{Line, append, create, failed, is_trusted, journals, lock, read};
 use crate::{ReadError, Root, value};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 use thiserror::Error;
-
-const SUFFIX: &str = "undo";
-const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The settings that this process has turned, and how to put them back. Dropping it puts them back too, in the
 /// process that made it; a child that inherited it by fork leaves them alone.
@@ -39,29 +33,27 @@ struct Noted {
     turned_to: Option<String>,
 }
 
-/// A setting with a value.
+/// A setting of the machine with a value that it had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Restored {
+pub struct Setting {
     /// The file.
     pub path: PathBuf,
-    /// The value that was written back.
+    /// The value that belongs there, or was written back.
     pub value: String,
 }
-
-type Setting = Restored;
 
 /// A setting that could not be put back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unrestored {
     /// The file, and the value that belongs there.
-    pub setting: Restored,
+    pub setting: Setting,
     /// What went wrong.
     pub why: String,
     /// Whether it was kept in the journal, so that a later command with more rights puts it back.
     pub kept: bool,
 }
 
-impl fmt::Display for Restored {
+impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} to `{}`", self.path.display(), self.value)
     }
@@ -78,7 +70,7 @@ impl fmt::Display for Unrestored {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// Those that have their old value again, in the order in which it was done.
-    pub restored: Vec<Restored>,
+    pub restored: Vec<Setting>,
     /// Those that have not.
     pub failed: Vec<Unrestored>,
 }
@@ -113,13 +105,6 @@ pub enum UndoError {
     /// This process could not be described.
     #[error(transparent)]
     Owner(#[from] ReadError),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Line {
-    Owner(Owner),
-    Was(Setting),
 }
 
 impl Undo {
@@ -238,6 +223,7 @@ fn recover_locked(directory: &Path, this: &Owner, recovery: &mut Recovery) -> Re
             Some(owner) if owner.machine != this.machine => true,
             Some(owner) if owner.boot != this.boot => false,
             Some(owner) if owner.runs(&Root::real()) => true,
+            Some(_) if !is_trusted(&journal) => true,
             Some(_) => {
                 let settings: Vec<&Setting> = settings.iter().collect();
                 let Recovery { restored, failed } = put_back(&settings);
@@ -288,92 +274,11 @@ pub(crate) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
     }
 }
 
-/// The lock of the directory, held until the file is closed.
-fn lock(directory: &Path) -> Result<File, UndoError> {
-    let path = directory.join("lock");
-    let file = fs::OpenOptions::new().create(true).append(true).open(&path).map_err(failed("open", &path))?;
-    let start = Instant::now();
-    loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(Errno::INTR) => {}
-            Err(Errno::WOULDBLOCK) if start.elapsed() < LOCK_PATIENCE => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Err(Errno::WOULDBLOCK) => return Err(UndoError::Locked { path }),
-            Err(error) => return Err(failed("lock", &path)(error.into())),
-        }
-    }
-}
-
-fn create(directory: &Path, owner: &Owner) -> Result<(PathBuf, File), UndoError> {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let boot: String = owner.boot.chars().take(8).filter(char::is_ascii_alphanumeric).collect();
-    let number = MADE.fetch_add(1, Ordering::Relaxed);
-    let name = format!("{boot}-{}-{}-{number}.{SUFFIX}", owner.pid, owner.start_ticks);
-    let path = directory.join(name);
-    let mut file =
-        fs::OpenOptions::new().create_new(true).append(true).open(&path).map_err(failed("make", &path))?;
-    append(&mut file, &Line::Owner(owner.clone())).map_err(failed("write", &path))?;
-    File::open(directory).and_then(|dir| dir.sync_all()).map_err(failed("sync", directory))?;
-    Ok((path, file))
-}
-
-fn append(file: &mut File, line: &Line) -> io::Result<()> {
-    let json = serde_json::to_string(line)?;
-    file.write_all(format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes())).as_bytes())?;
-    file.sync_data()
-}
-
-/// The journals in a directory, in the order of their names; none where there is no directory.
-fn journals(directory: &Path) -> Result<Vec<PathBuf>, UndoError> {
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(failed("read", directory))?,
-    };
-    let mut found = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(failed("read", directory))?.path();
-        if path.extension().is_some_and(|extension| extension == SUFFIX) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-/// The owner and the settings of a journal. A line that is torn or damaged is passed over: each is on disk before
-/// the setting that it speaks of is turned, so that a torn one speaks of none.
-fn read(journal: &Path) -> Result<(Option<Owner>, Vec<Setting>), UndoError> {
-    let bytes = match fs::read(journal) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((None, Vec::new())),
-        bytes => bytes.map_err(failed("read", journal))?,
-    };
-    let (mut owner, mut settings) = (None, Vec::new());
-    for line in String::from_utf8_lossy(&bytes).lines() {
-        match parse(line) {
-            Some(Line::Owner(found)) => owner = Some(found),
-            Some(Line::Was(setting)) => settings.push(setting),
-            None => {}
-        }
-    }
-    Ok((owner, settings))
-}
-
-fn parse(line: &str) -> Option<Line> {
-    let (checksum, json) = line.split_once(' ')?;
-    let whole = u32::from_str_radix(checksum, 16) == Ok(crc32fast::hash(json.as_bytes()));
-    whole.then(|| serde_json::from_str(json).ok())?
-}
-
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> UndoError {
-    let path = path.to_path_buf();
-    move |source| UndoError::Io { action, path, source }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{FileType, Mode};
+    use std::io::Read as _;
 
     /// Leaves a setting turned as if a process of this owner had been killed, and says what recovery makes of it.
     fn left_by(change: impl FnOnce(&mut Owner)) -> (Recovery, String, usize) {
@@ -414,6 +319,20 @@ mod tests {
     }
 
     #[test]
+    fn features_of_the_scheduler_are_put_back_word_by_word() {
+        let tree = tempfile::tempdir().unwrap();
+        fs::create_dir(tree.path().join("sched")).unwrap();
+        let features = tree.path().join("sched/features");
+        // A pipe keeps every write, where a file would keep the last.
+        rustix::fs::mknodat(rustix::fs::CWD, &features, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let mut reader = fs::OpenOptions::new().read(true).write(true).open(&features).unwrap();
+        write_setting(&features, "PLACE_LAG NO_NEXT_BUDDY").unwrap();
+        let mut written = [0; 64];
+        let length = reader.read(&mut written).unwrap();
+        assert_eq!(&written[..length], b"PLACE_LAG\nNO_NEXT_BUDDY\n");
+    }
+
+    #[test]
     fn what_cannot_be_put_back_is_told() {
         let home = tempfile::tempdir().unwrap();
         let gone = home.path().join("gone");
@@ -450,7 +369,7 @@ mod tests {
         assert_ne!(damaged, text);
         fs::write(&journal, damaged).unwrap();
         let recovery = recover(&home.path().join("undo")).unwrap();
-        assert_eq!(recovery.restored, [Restored { path: settings[0].clone(), value: "old".into() }]);
+        assert_eq!(recovery.restored, [Setting { path: settings[0].clone(), value: "old".into() }]);
         assert_eq!(
             fs::read_to_string(&settings[2]).unwrap(),
             "new",
