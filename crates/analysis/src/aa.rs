@@ -1,8 +1,9 @@
 //! The baseline against its twin: what the machine does to a comparison of a thing with itself.
 
 use crate::cells::PointCells;
-use crate::looks::{Pairs, Rules};
-use crate::verdict::{looks, overall_p};
+use crate::contest::{looks, overall_p};
+use crate::looks::Rules;
+use crate::pairs::Pairs;
 use crate::{AaPair, AaSummary, LEVEL, Table};
 use experiment::{Known, Missing};
 use stats::{MIN_BLOCKS, Scale, binomial_tail};

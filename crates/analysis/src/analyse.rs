@@ -27,9 +27,7 @@ pub fn analyse(run: &Run) -> Analysis {
         }
     }
     if strays > 0 {
-        notices.push(format!(
-            "{strays} trials of the journal belong to no cell of the experiment and do not count"
-        ));
+        notices.push(format!("trials that belong to no cell of the experiment do not count: {strays}"));
     }
     let blocks = live.cells.points.iter().map(|point| point.last_block()).max().unwrap_or(0);
     notices.extend(notices::of_state(&state, header.experiment.blocks, blocks));

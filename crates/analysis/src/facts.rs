@@ -11,17 +11,9 @@ pub(crate) fn of_variants(header: &Header, records: &[Record]) -> (Vec<(String, 
     for record in records {
         let Record::Facts { variant, facts } = record else { continue };
         if let Some(earlier) = latest.insert(variant, facts) {
-            let (earlier, later) = (rows(earlier), rows(facts));
-            for name in names([&earlier, &later]) {
-                let (before, after) = (earlier.get(name), later.get(name));
-                if before != after {
-                    let word =
-                        |value: Option<&String>| value.map_or("unknown".into(), |value| format!("`{value}`"));
-                    changes.push(format!(
-                        "{name} changed while the run lasted: from {} to {}; its blocks are not of one machine",
-                        word(before),
-                        word(after)
-                    ));
+            for change in differences(earlier, facts) {
+                if !changes.contains(&change) {
+                    changes.push(change);
                 }
             }
         }
@@ -30,21 +22,40 @@ pub(crate) fn of_variants(header: &Header, records: &[Record]) -> (Vec<(String, 
         let facts = latest.get(variant.name.as_str())?;
         Some((variant.name.clone(), (*facts).clone()))
     });
-    changes.dedup();
     (facts.collect(), changes)
+}
+
+/// What changed between two readings of the same variant, a sentence each.
+fn differences(earlier: &Facts, later: &Facts) -> Vec<String> {
+    let (earlier, later) = (rows(earlier), rows(later));
+    let word = |value: Option<&String>| value.map_or("unknown".into(), |value| format!("`{value}`"));
+    names([&earlier, &later])
+        .into_iter()
+        .filter(|name| earlier.get(*name) != later.get(*name))
+        .map(|name| {
+            let (before, after) = (word(earlier.get(name)), word(later.get(name)));
+            format!("{name} changed while the run lasted, from {before} to {after}: its blocks are not of one machine")
+        })
+        .collect()
 }
 
 /// The facts that differ between variants and that no knob of any variant explains.
 pub(crate) fn unasked(experiment: &Experiment, facts: &[(String, Facts)]) -> Vec<Difference> {
-    let by_variant: Vec<BTreeMap<String, String>> = facts.iter().map(|(_, facts)| rows(facts)).collect();
+    // A variant whose facts were not read differs in nothing that is known.
+    let by_variant: Vec<Option<BTreeMap<String, String>>> = experiment
+        .variants
+        .iter()
+        .map(|variant| facts.iter().find(|(name, _)| *name == variant.name).map(|(_, facts)| rows(facts)))
+        .collect();
     let knobs: Vec<&Knob> = experiment.variants.iter().flat_map(|variant| &variant.knobs).collect();
-    names(&by_variant)
+    names(by_variant.iter().flatten())
         .into_iter()
         .filter(|fact| !knobs.iter().any(|knob| explains(&knob.scope, fact)))
         .filter_map(|fact| {
-            let values: Vec<Option<String>> = by_variant.iter().map(|rows| rows.get(fact).cloned()).collect();
-            let differ = values.iter().any(|value| *value != values[0]);
-            differ.then(|| Difference { fact: fact.into(), values })
+            let mut known = by_variant.iter().flatten().map(|rows| rows.get(fact));
+            let first = known.next()?;
+            let values = || by_variant.iter().map(|rows| rows.as_ref()?.get(fact).cloned()).collect();
+            known.any(|value| value != first).then(|| Difference { fact: fact.into(), values: values() })
         })
         .collect()
 }

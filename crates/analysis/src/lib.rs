@@ -4,11 +4,25 @@
 //! a run goes on, whether a point is decided, and holds the cells and verdicts for both, so that what was said at the
 //! stop and what the report says are the same.
 //!
-//! How a verdict comes about: `docs/statistics.md`.
+//! What is decided here, on top of the tests in `stats`:
+//!
+//! - A trial's value is the metric's statistic of its samples, and a block counts where both sides have a value.
+//! - **Better** and **worse** are corrected (Holm) over all primary comparisons of the run: every primary metric, at every
+//!   point, of every variant that changes anything for the workload. They come before **same**: a difference that is
+//!   certain is claimed also when it is smaller than the margin.
+//! - **Same** means that the interval of confidence 1 - 2 x level lies within 1 - margin to 1 + margin. Where values are
+//!   not positive, the margin is a share of the baseline's mean.
+//! - No claim rests on one **outlying** block, one that differs from the median block by more than 3.5 robust standard
+//!   deviations. A claim must also hold without each of these: their p value is the largest of those without one of
+//!   them. Other blocks are not left out, since six that all agree would then never suffice.
+//! - A run that goes **until decided** is judged at its looks only. A look is taken when both sides have ended a block of
+//!   [`stats::LOOKS`]; "same" is said by the latest look, "better" and "worse" by all of them together. The intervals
+//!   shown have the confidence that the latest look leaves, such as 99.2 %.
 
 mod aa;
 mod analyse;
 mod cells;
+mod contest;
 mod counts;
 mod describe;
 mod facts;
@@ -17,6 +31,7 @@ mod live;
 mod looks;
 mod model;
 mod notices;
+mod pairs;
 mod tables;
 mod verdict;
 mod words;

@@ -1,6 +1,7 @@
 use crate::cells::Cells;
+use crate::contest::{Contest, Family, pairs};
 use crate::looks::Rules;
-use crate::verdict::{Contest, Family, Judgement, judge, pairs};
+use crate::verdict::{Judgement, judge};
 use crate::{BlockValue, Verdict};
 use experiment::{Header, Known, Metric, Point, TrialRecord};
 use stats::LOOKS;
@@ -131,7 +132,11 @@ impl Live {
         let judgement = judge(number, contest, family, metric, point, &self.rules);
         let idle = [contest.variant, 0].iter().find_map(|side| point.sides[*side].not_exercised());
         match idle {
-            Some(seen) => Judgement { verdict: Verdict::NotExercised, reason: seen, ..judgement },
+            Some(seen) => {
+                let differs = matches!(judgement.verdict, Verdict::Better | Verdict::Worse);
+                let reason = if differs { format!("{seen}; yet {}", judgement.reason) } else { seen };
+                Judgement { verdict: Verdict::NotExercised, reason, ..judgement }
+            }
             None => judgement,
         }
     }

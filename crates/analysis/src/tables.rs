@@ -1,9 +1,9 @@
 //! The tables of a run that kduel measured.
 
 use crate::cells::yielded;
+use crate::contest::Family;
 use crate::describe::{base_is_zero, missing, statistic};
 use crate::live::Live;
-use crate::verdict::Family;
 use crate::{Cell, Row, Table, aa};
 use experiment::{Direction, Header, Known, Metric, Missing, Record};
 use stats::Undefined;

@@ -1,105 +1,13 @@
-//! What may be claimed: the correction over the family, and the verdict of one comparison.
+//! The verdict of one comparison, with its reason.
 
 use crate::cells::PointCells;
-use crate::looks::{Look, Pairs, Rules};
+use crate::contest::{Contest, Family, overall_p, pairs};
+use crate::looks::{Look, Rules};
+use crate::pairs::Pairs;
 use crate::{Effect, LEVEL, Verdict, words};
 use experiment::{Direction, Known, Metric, Missing};
-use stats::{LOOKS, MIN_BLOCKS, Scale, holm, look_level, sequential_p};
+use stats::{LOOKS, MIN_BLOCKS, Scale, look_level};
 use std::cmp::Ordering;
-
-/// A variant against the baseline at one point, by one metric.
-#[derive(Debug, Clone)]
-pub(crate) struct Contest {
-    /// The place of the point in [`crate::cells::Cells`].
-    pub place: usize,
-    pub metric: usize,
-    pub variant: usize,
-    /// The looks that it has been through; with a fixed number of blocks, one at what is there.
-    pub looks: Vec<Look>,
-}
-
-impl Contest {
-    /// Takes the looks that have come due.
-    pub fn refresh(&mut self, point: &PointCells, rules: &Rules) {
-        let (Some(base), Some(new)) = (point.base(), point.sides.get(self.variant)) else { return };
-        self.looks = looks(
-            &self.looks,
-            |block| base.has_ended(block) && new.has_ended(block),
-            rules,
-            || pairs(point, self.metric, self.variant),
-        );
-    }
-}
-
-/// The values of a variant and of the baseline at a point, paired.
-pub(crate) fn pairs(point: &PointCells, metric: usize, variant: usize) -> Pairs {
-    let values = |side: usize| point.sides.get(side).and_then(|side| side.values.get(metric));
-    match (values(0), values(variant)) {
-        (Some(base), Some(new)) => Pairs::of(base, new),
-        _ => Pairs::default(),
-    }
-}
-
-/// The looks that are due, with those that were `taken` kept.
-pub(crate) fn looks(
-    taken: &[Look],
-    has_ended: impl Fn(u32) -> bool,
-    rules: &Rules,
-    pairs: impl Fn() -> Pairs,
-) -> Vec<Look> {
-    if !rules.until_decided() {
-        let pairs = pairs();
-        let last = pairs.blocks.last().copied().unwrap_or(0);
-        return match taken {
-            [look] if look.pairs == pairs.len() && look.block == last => vec![look.clone()],
-            _ => Look::at(last, LEVEL, &pairs, rules).into_iter().collect(),
-        };
-    }
-    let mut looks = taken.to_vec();
-    for (block, level) in LOOKS {
-        let block = block as u32;
-        if has_ended(block) && !looks.iter().any(|look| look.block == block) {
-            looks.extend(Look::at(block, level, &pairs().up_to(block), rules));
-        }
-    }
-    looks
-}
-
-/// One p value from all looks of a comparison.
-pub(crate) fn overall_p(looks: &[Look], rules: &Rules, p_of: impl Fn(&Look) -> f64) -> f64 {
-    if rules.until_decided() {
-        let taken: Vec<(usize, f64)> = looks.iter().map(|look| (look.block as usize, p_of(look))).collect();
-        return sequential_p(&taken);
-    }
-    looks.last().map_or(1.0, p_of)
-}
-
-/// The p values of all primary comparisons of a run, corrected together.
-#[derive(Debug, Clone)]
-pub(crate) struct Family {
-    /// Corrected, each by the outlying block that speaks most against it. Claims rest on these.
-    robust: Vec<f64>,
-    /// Corrected, of all blocks.
-    plain: Vec<f64>,
-    claims: usize,
-}
-
-impl Family {
-    pub fn of(contests: &[Contest], rules: &Rules) -> Family {
-        let corrected = |p_of: fn(&Look) -> f64| {
-            let overall = contests.iter().map(|contest| overall_p(&contest.looks, rules, p_of));
-            holm(&overall.collect::<Vec<f64>>())
-        };
-        let (robust, plain) = (corrected(|look| look.robust_p), corrected(|look| look.p));
-        let claims = robust.iter().filter(|p| **p <= LEVEL).count();
-        Family { robust, plain, claims }
-    }
-
-    /// The share of the level that is left for a comparison about which nothing is claimed yet.
-    fn level_left(&self) -> f64 {
-        LEVEL / (self.robust.len() - self.claims).max(1) as f64
-    }
-}
 
 /// What may be said of one comparison.
 #[derive(Debug, Clone)]
@@ -136,12 +44,12 @@ pub(crate) fn judge(
     rules: &Rules,
 ) -> Judgement {
     let pairs = pairs(point, contest.metric, contest.variant);
-    let p = family.robust.get(number).copied().unwrap_or(1.0);
+    let p = family.robust_p(number);
     let effect = pairs.effect(rules, point.last_block());
     let effect = effect.map(|effect| Effect { p_corrected: Some(p), ..effect });
     let case = Case { contest, family, metric, point, rules, pairs, effect, p };
-    let plain = family.plain.get(number).copied().unwrap_or(1.0);
-    let judgement = case.claim().or_else(|| case.same()).unwrap_or_else(|| case.undecided(plain));
+    let undecided = || case.undecided(family.plain_p(number));
+    let judgement = case.claim().or_else(|| case.same()).unwrap_or_else(undecided);
     Judgement { effect: case.effect, ..judgement }
 }
 
@@ -174,7 +82,7 @@ impl Case<'_> {
             (Ordering::Less, Direction::Lower) | (Ordering::Greater, Direction::Higher) => Verdict::Better,
             _ => Verdict::Worse,
         };
-        let family = self.family.robust.len();
+        let family = self.family.size();
         let over = match (family, self.rules.until_decided()) {
             (1, false) => String::new(),
             (1, true) => " after correction for the looks".into(),
@@ -201,7 +109,8 @@ impl Case<'_> {
         } else if pairs < MIN_BLOCKS {
             too_few(pairs)
         } else if self.contest.looks.is_empty() {
-            format!("{}; the first look comes after {} blocks", self.figures(), LOOKS[0].0)
+            let looks = LOOKS.map(|(block, _)| block.to_string()).join(", ");
+            format!("{}; looks come after {looks} blocks, and none is due yet", self.figures())
         } else {
             let last = self.contest.looks.last();
             let rests_on = last.and_then(|look| look.rests_on);
@@ -225,7 +134,7 @@ impl Case<'_> {
         if let Some(least) = self.blocks_for_the_correction() {
             return format!(
                 "the correction over {} lets no claim pass with fewer than {least} blocks",
-                words::count(self.family.robust.len(), "comparison"),
+                words::count(self.family.size(), "comparison"),
             );
         }
         match needed {

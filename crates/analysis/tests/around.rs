@@ -54,7 +54,7 @@ fn notices_of_journal_trials_and_kernel_come_once_each() {
             "no cgroup: throttling is not seen",
             "threads were not pinned",
             "the kernel logged 3 lines while trials ran, such as: BUG: soft lockup",
-            "1 trials of the journal belong to no cell of the experiment and do not count",
+            "trials that belong to no cell of the experiment do not count: 1",
         ]
     );
 }

@@ -243,6 +243,14 @@ fn a_feature_that_never_ran_is_not_exercised_and_never_the_same() {
     assert_eq!(cell.verdict, Verdict::NotExercised);
     assert_eq!(cell.reason, "slice=on never ran: 0 grants");
     assert_eq!(cell.ratio.unwrap(), 1.0);
+    let mut slower = Lab::new(1, &["base", "slice"], Blocks::Exactly(8));
+    slower.series(1, "base", &[1.0; 8]);
+    for block in 1..=8 {
+        slower.push(trial(block, 1, "slice", with_evidence(1.4, false)));
+    }
+    let cell = slower.last_cell();
+    assert_eq!(cell.verdict, Verdict::NotExercised);
+    assert!(cell.reason.contains("never ran: 0 grants; yet time +40.00 %"), "{}", cell.reason);
     let mut once = [false; 8];
     once[5] = true;
     assert_eq!(lab(&once).verdict, Verdict::Same);

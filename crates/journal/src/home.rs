@@ -1,6 +1,6 @@
 use crate::read::{Run, read_directory};
 use crate::writer::{Journal, sync_directory};
-use crate::{JOURNAL_FILE, JournalError, RunInfo, free_bytes, listing};
+use crate::{JOURNAL_FILE, JournalError, RunInfo, listing};
 use etcetera::BaseStrategy;
 use experiment::{Header, did_you_mean};
 use std::fs;
@@ -133,18 +133,6 @@ impl Home {
             1 => Ok(self.runs().join(begin.remove(0))),
             _ => Err(JournalError::Ambiguous { run: run.into(), names: begin }),
         }
-    }
-
-    /// Checks before a run that its file system has `wanted_bytes` left.
-    ///
-    /// # Errors
-    /// `LittleSpace` when it has not.
-    pub fn check_space(&self, wanted_bytes: u64) -> Result<(), JournalError> {
-        let free_bytes = free_bytes(&self.path)?;
-        if free_bytes < wanted_bytes {
-            return Err(JournalError::LittleSpace { path: self.path.clone(), free_bytes, wanted_bytes });
-        }
-        Ok(())
     }
 
     fn names(&self) -> Result<Vec<String>, JournalError> {

@@ -18,7 +18,7 @@ pub use error::JournalError;
 pub use home::Home;
 pub use listing::RunInfo;
 pub use read::Run;
-pub use space::free_bytes;
+pub use space::{check_space, free_bytes};
 pub use writer::Journal;
 
 /// The name of the journal inside the directory of a run.

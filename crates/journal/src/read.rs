@@ -111,9 +111,7 @@ fn each_trial_once(records: Vec<Record>) -> (Vec<Record>, Option<String>) {
         .collect();
     let notice = twice.first().map(|first| {
         let count = twice.len();
-        format!(
-            "{count} trials stand in the journal more than once, such as {first}; the first of each was kept"
-        )
+        format!("trials that stand in the journal again do not count: {count}, such as {first}")
     });
     let mut fresh = fresh.into_iter();
     let records = records.into_iter().filter(|_| fresh.next().unwrap_or(true)).collect();

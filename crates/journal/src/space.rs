@@ -12,3 +12,15 @@ pub fn free_bytes(path: &Path) -> Result<u64, JournalError> {
         .map_err(|error| JournalError::of("ask for the free space of", existing, io::Error::from(error)))?;
     Ok(space.f_bavail.saturating_mul(space.f_frsize))
 }
+
+/// Checks, before a run, that the file system of its directory has `wanted_bytes` left.
+///
+/// # Errors
+/// `LittleSpace` when it has not.
+pub fn check_space(directory: &Path, wanted_bytes: u64) -> Result<(), JournalError> {
+    let free_bytes = free_bytes(directory)?;
+    if free_bytes < wanted_bytes {
+        return Err(JournalError::LittleSpace { path: directory.into(), free_bytes, wanted_bytes });
+    }
+    Ok(())
+}
