@@ -195,8 +195,8 @@ impl Unusable {
     /// When the machine's lists of CPUs cannot be read.
     pub fn explain(root: &Root, asked: &CpuSet, effective: &CpuSet) -> Result<Unusable, CpuError> {
         let missing = asked.without(effective);
-        let present = read_list(root, "sys/devices/system/cpu/present")?;
         let online = online(root)?;
+        let present = read_list(root, "sys/devices/system/cpu/present").unwrap_or_else(|_| online.clone());
         Ok(Unusable {
             absent: missing.without(&present),
             offline: missing.and(&present).without(&online),
@@ -235,7 +235,14 @@ impl fmt::Display for Unusable {
 /// # Errors
 /// When the kernel's list cannot be read.
 pub fn online(root: &Root) -> Result<CpuSet, CpuError> {
-    read_list(root, "sys/devices/system/cpu/online")
+    read_list(root, "sys/devices/system/cpu/online").or_else(|error| {
+        // Where /sys is not mounted, /proc still has a line for each.
+        let stat = root.text("proc/stat").map_err(|_| error)?;
+        Ok(stat
+            .lines()
+            .filter_map(|line| line.strip_prefix("cpu")?.split(' ').next()?.parse().ok())
+            .collect())
+    })
 }
 
 fn read_list(root: &Root, inside: &str) -> Result<CpuSet, CpuError> {

@@ -50,6 +50,17 @@ fn m3_a_missing_cpu_is_named_with_its_reason() {
 }
 
 #[test]
+fn m3_without_sysfs_the_cpus_are_known_all_the_same() {
+    let tree = tempfile::tempdir().unwrap();
+    fs::create_dir_all(tree.path().join("proc")).unwrap();
+    fs::write(tree.path().join("proc/stat"), "cpu  1 2 3\ncpu0 1 2\ncpu2 1 2\nintr 5\n").unwrap();
+    let root = Root::at(tree.path());
+    assert_eq!(cpus::online(&root).unwrap(), set("0,2"));
+    let text = Unusable::explain(&root, &set("0-2"), &set("0")).unwrap().to_string();
+    assert_eq!(text, "CPU 1 does not exist on this machine; CPU 2 is not in the cpuset of this process");
+}
+
+#[test]
 fn m3_pinning_to_a_cpu_that_is_not_there_says_so_and_changes_nothing() {
     std::thread::spawn(|| {
         let before = cpus::allowed().unwrap();

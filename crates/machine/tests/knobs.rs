@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 fn knob(key: &str, value: &str) -> Knob {
     Knob::parse(key, value).unwrap()
@@ -201,10 +202,63 @@ fn m12_settings_are_put_back_after_sigkill() {
     assert!(!journal.exists());
 }
 
+#[test]
+fn m12_settings_are_put_back_whenever_the_kill_comes() {
+    let tree = tempfile::tempdir().unwrap();
+    let look = || SETTINGS.map(|(_, inside, _)| see(tree.path(), inside));
+    for (_, inside, value) in SETTINGS {
+        plant(tree.path(), inside, value);
+    }
+    let before = look();
+    let mut recovered = 0;
+    for round in 0..30 {
+        let mut child = start_child(tree.path(), "child_that_turns_for_ever");
+        std::thread::sleep(Duration::from_micros(700 * round % 5000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let recovery = undo::recover(&tree.path().join("undo")).unwrap();
+        assert!(recovery.failed.is_empty(), "{recovery:?}");
+        recovered += recovery.restored.len();
+        assert_eq!(look(), before, "after round {round}");
+    }
+    assert!(recovered > 0, "not one kill met a turned knob");
+}
+
+/// Knob, file and value before.
+const SETTINGS: [(&str, &str, &str); 3] = [
+    ("sysctl.vm.stat_interval", "proc/sys/vm/stat_interval", "1"),
+    ("sysctl.vm.swappiness", "proc/sys/vm/swappiness", "60"),
+    ("sysfs.kernel/mm/transparent_hugepage/enabled", "sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
+];
+
+#[test]
+#[ignore = "started by another test"]
+fn child_that_turns_for_ever() {
+    let Some(tree) = std::env::var_os("KDUEL_TEST_TREE") else { return };
+    let mut settled = 0;
+    // Ends by the signal that it is there for, and by itself if that never comes.
+    while settled < 100_000 {
+        let mut undo = Undo::new(Path::new(&tree).join("undo")).unwrap();
+        for (first, second) in [(0, 1), (1, 2), (2, 0)] {
+            let wanted = [knob(SETTINGS[first].0, "7"), knob(SETTINGS[second].0, "8")];
+            knobs::turn_to(&Root::at(&tree), &wanted, &mut undo).unwrap();
+            if settled == 0 {
+                println!("turned");
+            }
+            settled += 1;
+        }
+    }
+}
+
 /// Runs this test program again as a process that turns a knob and then hangs.
 fn turn_in_a_child(tree: &Path) -> std::process::Child {
+    start_child(tree, "child_that_turns_and_hangs")
+}
+
+/// Runs one test of this program again as a process and waits until it says that it has turned something.
+fn start_child(tree: &Path, test: &str) -> std::process::Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_that_turns_and_hangs", "--ignored", "--nocapture"])
+        .args(["--exact", test, "--ignored", "--nocapture"])
         .env("KDUEL_TEST_TREE", tree)
         .stdout(Stdio::piped())
         .stdin(Stdio::piped())
@@ -226,6 +280,35 @@ fn child_that_turns_and_hangs() {
     // Ends only by a signal, or when the test that started it is gone.
     let mut line = String::new();
     let _ = std::io::stdin().read_line(&mut line);
+}
+
+#[test]
+fn missing_permission_is_said_before_the_first_trial() {
+    use rustix::process::{Resource, getrlimit};
+    let problems: Vec<String> = std::thread::spawn(|| {
+        // SAFETY: takes no pointer. Made without libc, it concerns this thread alone. It fails only where there is
+        // nothing to give up.
+        unsafe { libc::syscall(libc::SYS_setresuid, 65534, 65534, 65534) };
+        let asked = [
+            knob("sysctl.vm.stat_interval", "2"),
+            knob("policy", "fifo:50"),
+            knob("nice", "-5"),
+            knob("policy", "batch"),
+        ];
+        knobs::check(&Root::real(), &asked).iter().map(ToString::to_string).collect()
+    })
+    .join()
+    .unwrap();
+    if getrlimit(Resource::Rtprio).current != Some(0) || getrlimit(Resource::Nice).current != Some(0) {
+        return println!("skipped: this user may raise priorities (RLIMIT_RTPRIO, RLIMIT_NICE)");
+    }
+    assert_eq!(problems.len(), 3, "{problems:?}");
+    let says = |index: usize, parts: [&str; 2]| {
+        assert!(parts.iter().all(|part| problems[index].contains(part)), "{}", problems[index]);
+    };
+    says(0, ["knob `sysctl.vm.stat_interval=2`", "/proc/sys/vm/stat_interval needs root"]);
+    says(1, ["knob `policy=fifo:50`", "RLIMIT_RTPRIO, ulimit -r"]);
+    says(2, ["knob `nice=-5`", "RLIMIT_NICE, ulimit -e"]);
 }
 
 #[test]
