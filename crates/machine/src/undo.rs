@@ -132,8 +132,12 @@ impl Undo {
         value: &str,
         was: impl FnOnce() -> Result<String, E>,
     ) -> Result<(), E> {
-        if let Some(noted) = self.noted.iter_mut().find(|noted| noted.was.path == path) {
+        if let Some(index) = self.noted.iter().position(|noted| noted.was.path == path) {
+            let mut noted = self.noted.remove(index);
+            // One that was back is turned last now, and so goes back first.
+            let place = if noted.turned_to.is_some() { index } else { self.noted.len() };
             noted.turned_to = Some(value.into());
+            self.noted.insert(place, noted);
             return Ok(());
         }
         fs::create_dir_all(&self.directory).map_err(failed("make", &self.directory))?;
@@ -219,7 +223,7 @@ pub fn recover(directory: &Path) -> Result<Recovery, UndoError> {
 fn recover_locked(directory: &Path, this: &Owner, recovery: &mut Recovery) -> Result<(), UndoError> {
     for journal in journals(directory)? {
         let (owner, settings) = read(&journal)?;
-        let kept = match owner {
+        let keep = match owner {
             Some(owner) if owner.machine != this.machine => true,
             Some(owner) if owner.boot != this.boot => false,
             Some(owner) if owner.runs(&Root::real()) => true,
@@ -235,8 +239,15 @@ fn recover_locked(directory: &Path, this: &Owner, recovery: &mut Recovery) -> Re
             // Its owner died before it had written down anything, and so before it had turned anything.
             None => false,
         };
-        if !kept {
-            fs::remove_file(&journal).map_err(failed("remove", &journal))?;
+        if keep {
+            continue;
+        }
+        match fs::remove_file(&journal) {
+            // Its owner may have put everything back and left while we looked.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("remove", &journal)(error));
+            }
+            _ => {}
         }
     }
     Ok(())

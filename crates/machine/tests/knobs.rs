@@ -81,6 +81,11 @@ fn the_next_variant_finds_nothing_of_the_one_before() {
     knobs::turn_to(&root, &[knob("sysctl.vm.stat_interval", "7")], &mut undo).unwrap();
     knobs::turn_to(&root, &[], &mut undo).unwrap();
     assert_eq!(look(), says("1", "60"));
+    // What was turned last goes back first, in whatever order it was turned before.
+    let both = [knob("sysctl.vm.swappiness", "10"), knob("sysctl.vm.stat_interval", "7")];
+    knobs::turn_to(&root, &both, &mut undo).unwrap();
+    let order: Vec<String> = undo.restore().restored.into_iter().map(|setting| setting.value).collect();
+    assert_eq!(order, ["1", "60"]);
 }
 
 #[test]
