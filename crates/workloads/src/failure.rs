@@ -20,6 +20,18 @@ pub enum Failure {
         /// What the kernel said.
         why: String,
     },
+    /// A command that the workload ran did not leave with status 0.
+    #[error("`{line}` {how}; it said: {said}")]
+    Command {
+        /// The command with its arguments.
+        line: String,
+        /// How it ended, as a clause with the status or the signal.
+        how: String,
+        /// What it printed about it.
+        said: String,
+        /// Whether a signal killed it.
+        by_signal: bool,
+    },
     /// A parameter that the description does not have, or whose value is not of its kind.
     #[error(transparent)]
     Param(#[from] ParamError),
@@ -32,6 +44,8 @@ impl Failure {
             Failure::Invariant(_) => experiment::Failure::Invariant,
             Failure::Refused(_) | Failure::Param(_) => experiment::Failure::Refused,
             Failure::Spawn { .. } => experiment::Failure::Spawn,
+            Failure::Command { by_signal: true, .. } => experiment::Failure::Signal,
+            Failure::Command { by_signal: false, .. } => experiment::Failure::Exit,
         }
     }
 }

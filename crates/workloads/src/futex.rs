@@ -9,7 +9,7 @@ pub mod wake;
 pub mod wake_parallel;
 
 use crate::clock::now_ns;
-use crate::shared::{Semantics, semantics, with_shared};
+use crate::shared::{Semantics, room_for, semantics, with_shared};
 use crate::{Failure, Trial};
 use asleep::Sleepers;
 use buckets::Buckets;
@@ -98,8 +98,10 @@ impl Setup {
                 ))
             })?;
         }
+        let threads = trial.count()?;
+        room_for(threads, 0, 0)?;
         Ok(Setup {
-            threads: trial.count()? as usize,
+            threads: threads as usize,
             flags: if params.flag("shared")? { futex::Flags::empty() } else { futex::Flags::PRIVATE },
             semantics: semantics(params)?,
             cpus: trial.cpus().to_vec(),
@@ -192,4 +194,120 @@ fn report_rates(rates: &[f64], trial: &mut Trial) -> Result<(), Failure> {
     trial.counter("rate of the slowest thread", rates.iter().copied().fold(f64::INFINITY, f64::min));
     trial.counter("rate of the fastest thread", rates.iter().copied().fold(0.0, f64::max));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Workload;
+    use crate::alone::{alone, leaving_nothing};
+    use experiment::Outcome;
+    use std::collections::BTreeMap;
+
+    /// A setup as parameters would make it, on the CPUs that the test may use.
+    pub(super) fn setup(threads: usize, semantics: Semantics, flags: futex::Flags) -> Setup {
+        let cpus = machine::cpus::allowed().unwrap().to_vec();
+        Setup { threads, flags, semantics, cpus, buckets: Buckets::LeftAlone }
+    }
+
+    /// No kernel has this operation.
+    pub(super) fn bogus_flags() -> futex::Flags {
+        futex::Flags::from_bits_retain(0x40)
+    }
+
+    fn run(workload: &dyn Workload, point: u64, set: &[(&str, &str)]) -> Result<Outcome, Failure> {
+        let set: BTreeMap<String, String> =
+            set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let params = workload.describe().params(&set)?;
+        let cpus = machine::cpus::allowed().unwrap().to_vec();
+        let mut trial = Trial::new(Point::from(point), cpus, 1);
+        workload.run(&params, &mut trial)?;
+        Ok(trial.into_outcome())
+    }
+
+    const REPEATED: [&dyn Workload; 3] =
+        [&wake::FutexWake, &wake_parallel::FutexWakeParallel, &requeue::FutexRequeue];
+    const TIMED: [&dyn Workload; 2] = [&hash::FutexHash, &lock_pi::FutexLockPi];
+
+    #[test]
+    fn every_workload_yields_its_samples_and_leaves_nothing() {
+        alone("futex::tests::every_workload_yields_its_samples_and_leaves_nothing", || {
+            let original = ("semantics", "original");
+            for how in [original, ("semantics", "strict")] {
+                for workload in REPEATED {
+                    check(workload, "latency", 2, &[how, ("repeat", "2")]);
+                }
+                check(&requeue::FutexRequeue, "latency", 1, &[how, ("repeat", "1"), ("pi", "on")]);
+                for workload in TIMED {
+                    check(workload, "rate", 1, &[how, ("runtime", "0.05")]);
+                }
+                check(&lock_pi::FutexLockPi, "rate", 1, &[how, ("runtime", "0.05"), ("multi", "on")]);
+            }
+            check(
+                &wake::FutexWake,
+                "latency",
+                1,
+                &[("semantics", "strict"), ("repeat", "1"), ("shared", "on")],
+            );
+        });
+    }
+
+    fn check(workload: &dyn Workload, metric: &str, samples: usize, set: &[(&str, &str)]) {
+        let outcome = leaving_nothing(|| run(workload, 4, set).unwrap());
+        let Outcome::Done { samples: found, .. } = outcome else { panic!("{outcome:?}") };
+        assert_eq!(found[metric].len(), samples, "{} {set:?}", workload.describe().name);
+        assert!(found[metric].iter().all(|value| *value >= 0.0));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_and_leaves_nothing() {
+        alone("futex::tests::what_cannot_be_is_refused_and_leaves_nothing", || {
+            for workload in REPEATED.iter().chain(&TIMED) {
+                for point in [0, 1_000_000_000] {
+                    let error = leaving_nothing(|| run(*workload, point, &[])).unwrap_err().to_string();
+                    assert!(error.contains("from 1 to 100000"), "{error}");
+                }
+                for (name, value) in [("buckets", "3"), ("buckets", "1")] {
+                    let error =
+                        leaving_nothing(|| run(*workload, 2, &[(name, value)])).unwrap_err().to_string();
+                    assert!(error.contains("power of two"), "{error}");
+                }
+            }
+            let uneven =
+                run(&wake_parallel::FutexWakeParallel, 4, &[("nwakers", "3")]).unwrap_err().to_string();
+            assert!(uneven.contains("does not divide"), "{uneven}");
+        });
+    }
+
+    #[test]
+    fn a_cpu_that_cannot_be_used_fails_the_trial() {
+        alone("futex::tests::a_cpu_that_cannot_be_used_fails_the_trial", || {
+            let nowhere =
+                |semantics| Setup { cpus: vec![100_000], ..setup(2, semantics, futex::Flags::PRIVATE) };
+            let error = leaving_nothing(|| wake::wake_at(&nowhere(Semantics::Strict), 1, &Word::default()));
+            assert!(matches!(error, Err(Failure::Refused(_))));
+        });
+    }
+
+    #[test]
+    fn buckets_are_read_back_or_their_lack_is_said() {
+        alone("futex::tests::buckets_are_read_back_or_their_lack_is_said", || {
+            let set = [("buckets", "64"), ("semantics", "strict"), ("repeat", "1")];
+            let outcome = run(&wake::FutexWake, 2, &set).unwrap();
+            let Outcome::Done { evidence, .. } = outcome else { panic!("{outcome:?}") };
+            assert_eq!(evidence[0].feature, "buckets");
+            let lacking = evidence[0].seen.contains("no futex hash");
+            assert!(
+                evidence[0].ran != lacking && (lacking || evidence[0].seen == "64 hash buckets"),
+                "{evidence:?}"
+            );
+        });
+    }
+
+    #[test]
+    fn intervals_beyond_one_second_do_not_wrap() {
+        assert_eq!(ms_between(999_999_000, 3_000_000_000), 2000.001);
+        assert_eq!(rate_in_whole_seconds(30, 10.9), 3.0);
+        assert_eq!(rate_in_whole_seconds(30, 0.5), 60.0);
+    }
 }

@@ -6,7 +6,7 @@ mod channel;
 mod task;
 
 use crate::clock::seconds_between;
-use crate::shared::{Semantics, semantics, warm_up, with_shared};
+use crate::shared::{Semantics, room_for, semantics, warm_up, with_shared};
 use crate::{Failure, Trial, Workload, originals};
 pub use channel::Transport;
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
@@ -139,10 +139,16 @@ pub struct Plan {
 
 impl Plan {
     fn new(params: &Params, trial: &Trial) -> Result<Plan, Failure> {
-        let loops = params.count("loops")?;
+        let (groups, fds, loops) = (trial.count()?, params.count("fds")?, params.count("loops")?);
+        if [fds, fds, loops].iter().try_fold(groups, |product, factor| product.checked_mul(*factor)).is_none()
+        {
+            return Err(Failure::Refused(
+                "so many messages cannot be counted; take fewer loops, fds or groups".into(),
+            ));
+        }
         Ok(Plan {
-            groups: trial.count()?,
-            fds: params.count("fds")?,
+            groups,
+            fds,
             loops,
             datasize: params.count("datasize")? as usize,
             transport: if params.text("transport")? == "pipe" { Transport::Pipe } else { Transport::Socket },
@@ -164,9 +170,10 @@ impl Plan {
 
     /// Does the work once and returns the seconds that it took.
     fn run(&self) -> Result<f64, Failure> {
+        let tasks = self.tasks() as u64;
         let finished = match self.mode {
-            Mode::Process => by_processes::run(self),
-            Mode::Thread => by_threads::run(self),
+            Mode::Process => room_for(0, tasks, 2 * self.fds + 4).and_then(|()| by_processes::run(self)),
+            Mode::Thread => room_for(tasks, 0, tasks + 4).and_then(|()| by_threads::run(self)),
         }?;
         self.check(&finished.tasks)?;
         let receivers = finished.tasks.iter().filter(|(name, _)| name.role == Role::Receiver);
@@ -232,4 +239,159 @@ struct Finished {
     /// When all tasks had been reaped or joined.
     end_ns: u64,
     tasks: Vec<(TaskName, Done)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alone::{alone, leaving_nothing};
+    use experiment::Outcome;
+    use rustix::process::{
+        DumpableBehavior, Pid, Resource, Rlimit, Signal, Uid, kill_process, set_dumpable_behavior, setrlimit,
+    };
+    use rustix::thread::set_thread_res_uid;
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    fn run(groups: u64, set: &[(&str, &str)]) -> Result<BTreeMap<String, Vec<f64>>, Failure> {
+        let set = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let params = Hackbench.describe().params(&set)?;
+        let mut trial = Trial::new(Point::from(groups), vec![0], 1);
+        Hackbench.run(&params, &mut trial)?;
+        match trial.into_outcome() {
+            Outcome::Done { samples, .. } => Ok(samples),
+            missing => panic!("{missing:?}"),
+        }
+    }
+
+    fn small(mode: Mode) -> Plan {
+        Plan {
+            groups: 2,
+            fds: 3,
+            loops: 5,
+            datasize: 100,
+            transport: Transport::Socket,
+            mode,
+            semantics: Semantics::Strict,
+            expected_loops: 5,
+        }
+    }
+
+    #[test]
+    fn every_transport_mode_and_semantics_passes_all_messages_and_leaves_nothing() {
+        alone(
+            "hackbench::tests::every_transport_mode_and_semantics_passes_all_messages_and_leaves_nothing",
+            || {
+                for transport in ["socket", "pipe"] {
+                    for mode in ["process", "thread"] {
+                        for semantics in ["original", "strict"] {
+                            for datasize in ["1", "100", "9000"] {
+                                let set = [
+                                    ("fds", "3"),
+                                    ("loops", "5"),
+                                    ("datasize", datasize),
+                                    ("transport", transport),
+                                    ("mode", mode),
+                                    ("semantics", semantics),
+                                ];
+                                let samples = leaving_nothing(|| run(2, &set).unwrap());
+                                let (time_s, rate) = (samples["time"][0], samples["rate"][0]);
+                                assert!(time_s > 0.0);
+                                assert!((rate * time_s - 90.0).abs() < 1e-6, "{rate} x {time_s} s");
+                            }
+                        }
+                    }
+                }
+            },
+        );
+    }
+
+    #[test]
+    fn a_lost_message_is_found_and_ends_the_run() {
+        alone("hackbench::tests::a_lost_message_is_found_and_ends_the_run", || {
+            for mode in [Mode::Process, Mode::Thread] {
+                let plan = Plan { expected_loops: 6, ..small(mode) };
+                let error = leaving_nothing(|| plan.run()).unwrap_err();
+                assert!(matches!(error, Failure::Invariant(_)));
+                let error = error.to_string();
+                assert!(error.contains("got 15 of 18 messages: all senders have ended"), "{error}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_message_too_many_is_found() {
+        alone("hackbench::tests::a_message_too_many_is_found", || {
+            for mode in [Mode::Process, Mode::Thread] {
+                let plan = Plan { expected_loops: 4, ..small(mode) };
+                assert!(matches!(leaving_nothing(|| plan.run()), Err(Failure::Invariant(_))));
+            }
+        });
+    }
+
+    #[test]
+    fn a_killed_process_fails_the_trial_and_takes_the_others_with_it() {
+        alone("hackbench::tests::a_killed_process_fails_the_trial_and_takes_the_others_with_it", || {
+            let plan = Plan { loops: 1_000_000, expected_loops: 1_000_000, ..small(Mode::Process) };
+            let list = format!("/proc/self/task/{}/children", rustix::thread::gettid());
+            let error = leaving_nothing(|| {
+                std::thread::scope(|scope| {
+                    scope.spawn(|| {
+                        let children = || fs::read_to_string(&list).unwrap();
+                        while children().split_whitespace().count() < plan.tasks() {
+                            std::thread::yield_now();
+                        }
+                        let first = children().split_whitespace().next().unwrap().parse().unwrap();
+                        kill_process(Pid::from_raw(first).unwrap(), Signal::KILL).unwrap();
+                    });
+                    plan.run().unwrap_err()
+                })
+            });
+            // Either the death itself is seen first, or what a sender met because of it.
+            assert!(matches!(error, Failure::Invariant(_)), "{error}");
+        });
+    }
+
+    #[test]
+    fn points_and_sizes_that_cannot_be_are_refused() {
+        for groups in [0, 1_000_000_000] {
+            assert!(run(groups, &[]).unwrap_err().to_string().contains("from 1 to 10000"));
+        }
+        let huge = [("fds", "10000"), ("loops", "1000000000")];
+        assert!(run(10_000, &huge).unwrap_err().to_string().contains("cannot be counted"));
+        assert!(run(1, &[("fds", "0")]).is_err());
+        let strict_original = [("via", "perf"), ("semantics", "strict")];
+        assert!(matches!(run(1, &strict_original), Err(Failure::Refused(_))));
+        let fixed = [("via", "perf"), ("fds", "21")];
+        assert!(matches!(run(1, &fixed), Err(Failure::Refused(_))));
+    }
+
+    #[test]
+    fn m15_too_few_open_files_are_named_before_anything_starts() {
+        alone("hackbench::tests::m15_too_few_open_files_are_named_before_anything_starts", || {
+            let limit = Rlimit { current: Some(64), maximum: Some(64) };
+            setrlimit(Resource::Nofile, limit).unwrap();
+            let error = leaving_nothing(|| run(4, &[("mode", "thread")])).unwrap_err().to_string();
+            assert!(error.contains("RLIMIT_NOFILE is 64"), "{error}");
+        });
+    }
+
+    #[test]
+    fn m15_a_task_that_cannot_start_ends_the_others() {
+        alone("hackbench::tests::m15_a_task_that_cannot_start_ends_the_others", || {
+            let nobody = Uid::from_raw(54_321);
+            if set_thread_res_uid(nobody, nobody, nobody).is_err() {
+                println!("skipped: only root can become a user whose number of tasks it limits");
+                return;
+            }
+            // Who changes the user may no longer look at itself in /proc, unless it says so.
+            set_dumpable_behavior(DumpableBehavior::Dumpable).unwrap();
+            setrlimit(Resource::Nproc, Rlimit { current: Some(8), maximum: Some(8) }).unwrap();
+            for run in [by_processes::run, by_threads::run] {
+                let plan = small(Mode::Thread);
+                let result = leaving_nothing(|| run(&plan).unwrap_err());
+                assert!(matches!(result, Failure::Spawn { nth: 2..=8, count: 12, .. }), "{result:?}");
+            }
+        });
+    }
 }

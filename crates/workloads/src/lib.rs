@@ -4,12 +4,16 @@
 //! several need lives here: the parameters that all have ([`shared`]), the crew of threads behind one gate
 //! ([`crew`]), the clock ([`clock`]), and the collector of what a trial yields ([`Trial`]).
 
+#[cfg(test)]
+mod alone;
 pub mod clock;
 pub mod crew;
+mod exec;
 mod failure;
 mod futex;
 mod global_lock;
 mod hackbench;
+mod lock_busy;
 mod originals;
 mod processes;
 mod registry;
@@ -22,11 +26,18 @@ pub use registry::{all, find, names};
 pub use trial::Trial;
 
 use experiment::{Description, Params};
+use std::collections::BTreeMap;
 
 /// A named program with parameters that does work and yields metrics.
 pub trait Workload: Sync {
     /// Everything there is to say about it.
     fn describe(&self) -> Description;
+
+    /// Everything there is to say about it when these parameters are set; the others have their defaults.
+    /// Differs from [`Workload::describe`] only where the metrics depend on a parameter.
+    fn describe_for(&self, _set: &BTreeMap<String, String>) -> Description {
+        self.describe()
+    }
 
     /// Does the work once for the point of `trial` and leaves its samples there. Called in a process of its own,
     /// with a single thread, so it may fork.

@@ -8,7 +8,7 @@ mod program;
 use crate::shared::{Semantics, semantics, via};
 use crate::{Failure, Trial};
 use experiment::Params;
-pub use program::{Program, last_line};
+pub use program::{Program, die_with_parent, failed_command, last_line, on_path};
 
 /// Which original does the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -157,3 +157,63 @@ fn signal_name(signal: i32) -> String {
     };
     format!(" ({name})")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alone::{alone, leaving_nothing};
+    use std::fs;
+    use std::io::{Read, Write};
+    use std::time::Duration;
+
+    #[test]
+    fn p4_exact_status_and_signal() {
+        alone("processes::tests::p4_exact_status_and_signal", || {
+            let ended = |body: fn() -> u8| {
+                leaving_nothing(|| {
+                    let mut children = Children::default();
+                    children.fork(body).unwrap();
+                    children.wait_all()
+                })
+            };
+            assert_eq!(ended(|| 0), Ok(()));
+            assert!(ended(|| 3).unwrap_err().ends_with("left with status 3"));
+            assert!(ended(|| panic!("on purpose")).unwrap_err().ends_with("left with status 101"));
+            let killed = ended(|| {
+                kill_process(rustix::process::getpid(), Signal::KILL).unwrap();
+                0
+            });
+            assert!(killed.unwrap_err().ends_with("was killed by signal 9 (SIGKILL)"));
+        });
+    }
+
+    #[test]
+    fn p2_no_child_outlives_its_parent() {
+        alone("processes::tests::p2_no_child_outlives_its_parent", || {
+            let (mut reader, mut writer) = io::pipe().unwrap();
+            let mut children = Children::default();
+            let body = || {
+                let mut grandchildren = Children::default();
+                grandchildren
+                    .fork(|| {
+                        writer.write_all(&std::process::id().to_ne_bytes()).unwrap();
+                        std::thread::sleep(Duration::from_secs(600));
+                        0
+                    })
+                    .unwrap();
+                std::thread::sleep(Duration::from_secs(600));
+                0
+            };
+            children.fork(body).unwrap();
+            let mut pid = [0; 4];
+            reader.read_exact(&mut pid).unwrap();
+            drop(children);
+            let stat = format!("/proc/{}/stat", u32::from_ne_bytes(pid));
+            // Nobody may reap it here, so a zombie counts as gone.
+            while fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
+            {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+    }
+}

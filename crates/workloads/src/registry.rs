@@ -3,12 +3,14 @@ use crate::Workload;
 /// Every workload, in the order of `kduel list workloads`. A new one is its file and a line here.
 static WORKLOADS: &[&dyn Workload] = &[
     &crate::global_lock::GlobalLock,
+    &crate::lock_busy::LockBusy,
     &crate::futex::wake::FutexWake,
     &crate::futex::wake_parallel::FutexWakeParallel,
     &crate::futex::hash::FutexHash,
     &crate::futex::requeue::FutexRequeue,
     &crate::futex::lock_pi::FutexLockPi,
     &crate::hackbench::Hackbench,
+    &crate::exec::Exec,
 ];
 
 /// Every workload, in the order of `kduel list workloads`.

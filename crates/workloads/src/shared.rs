@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use experiment::{Parameter, Params};
+use machine::{Need, Root};
 use std::time::{Duration, Instant};
 
 /// The value of `via` that means kduel's own implementation.
@@ -71,6 +72,16 @@ pub fn via(params: &Params) -> Result<Option<&str>, Failure> {
 /// When the workload's description lacks the parameter.
 pub fn warmup(params: &Params) -> Result<Duration, Failure> {
     Ok(Duration::from_secs_f64(params.decimal("warmup")?))
+}
+
+/// Makes sure before the first of them that a trial's tasks and files fit into every limit, and raises the limit of
+/// open files where that needs no permission.
+///
+/// # Errors
+/// With every limit that is too low and what raises it.
+pub fn room_for(threads: u64, processes: u64, files: u64) -> Result<(), Failure> {
+    machine::room_for(&Root::real(), &Need { threads, processes, files })
+        .map_err(|error| Failure::Refused(error.to_string()))
 }
 
 /// Does `work` again and again until the warm-up time of `params` is over; not at all where it is 0.

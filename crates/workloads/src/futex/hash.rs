@@ -126,3 +126,15 @@ fn until_done(words: &[AtomicU32], flags: futex::Flags, done: &AtomicBool) -> Lo
     lookups.end_ns = now_ns();
     lookups
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::futex::tests::{bogus_flags, setup};
+
+    #[test]
+    fn a_call_that_does_not_return_eagain_fails_the_trial() {
+        let setup = setup(2, Semantics::Strict, bogus_flags());
+        assert!(matches!(look_up(&setup, 8, Duration::from_millis(10)), Err(Failure::Invariant(_))));
+    }
+}

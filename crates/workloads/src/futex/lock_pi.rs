@@ -150,3 +150,35 @@ fn until_done(lock: &Lock, flags: futex::Flags, done: &AtomicBool) -> Result<Pas
     passes.end_ns = now_ns();
     Ok(passes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::futex::tests::{bogus_flags, setup};
+
+    #[test]
+    fn a_call_that_fails_fails_the_trial() {
+        let setup = setup(2, Semantics::Strict, bogus_flags());
+        let locks = Locks::new(&setup, false);
+        assert!(matches!(pass_on(&setup, &locks, Duration::from_millis(10)), Err(Failure::Invariant(_))));
+    }
+
+    #[test]
+    fn a_holder_that_is_not_alone_fails_the_trial() {
+        let setup = setup(2, Semantics::Strict, futex::Flags::PRIVATE);
+        let locks = Locks::new(&setup, false);
+        let intruder_done = AtomicBool::new(false);
+        let result = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !intruder_done.load(Relaxed) {
+                    locks.all[0].taken.fetch_add(1, Relaxed);
+                    std::thread::yield_now();
+                }
+            });
+            let result = pass_on(&setup, &locks, Duration::from_millis(20));
+            intruder_done.store(true, Relaxed);
+            result
+        });
+        assert!(result.unwrap_err().to_string().contains("two held it at once"));
+    }
+}

@@ -172,3 +172,20 @@ impl Words {
         (left.unwrap_or(0), 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::futex::tests::setup;
+    use crate::shared::Semantics;
+
+    #[test]
+    fn waiters_that_leave_early_fail_the_trial_instead_of_hanging_it() {
+        for pi in [false, true] {
+            let words = Words::default();
+            words.release(futex::Flags::PRIVATE, pi);
+            let setup = setup(2, Semantics::Original, futex::Flags::PRIVATE);
+            assert!(matches!(requeue_once(&setup, 1, pi, &words), Err(Failure::Invariant(_))), "pi {pi}");
+        }
+    }
+}

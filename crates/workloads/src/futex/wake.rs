@@ -56,7 +56,7 @@ impl Workload for FutexWake {
     }
 }
 
-struct Wakeup {
+pub(super) struct Wakeup {
     start_ns: u64,
     end_ns: u64,
     woken: usize,
@@ -68,7 +68,7 @@ fn wake_once(setup: &Setup, nwakes: u32) -> Result<Wakeup, Failure> {
     wake_at(setup, nwakes, &Word::default())
 }
 
-fn wake_at(setup: &Setup, nwakes: u32, word: &Word) -> Result<Wakeup, Failure> {
+pub(super) fn wake_at(setup: &Setup, nwakes: u32, word: &Word) -> Result<Wakeup, Failure> {
     let sleepers = Sleepers::new(setup.threads);
     let (wakeup, waiters) = crew::run(
         setup.threads,
@@ -115,4 +115,19 @@ fn wake_all(setup: &Setup, word: &Word, nwakes: u32) -> Result<Wakeup, Failure> 
     }
     wakeup.end_ns = setup.stamp_ns();
     Ok(wakeup)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::futex::tests::setup;
+    use crate::shared::Semantics;
+
+    #[test]
+    fn waiters_that_leave_early_fail_the_trial_instead_of_hanging_it() {
+        let word = Word::default();
+        word.release(futex::Flags::PRIVATE);
+        let setup = setup(3, Semantics::Original, futex::Flags::PRIVATE);
+        assert!(matches!(wake_at(&setup, 1, &word), Err(Failure::Invariant(_))));
+    }
 }

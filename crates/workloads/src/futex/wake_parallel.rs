@@ -132,3 +132,18 @@ fn wake_together(setup: &Setup, word: &Word, nwakers: usize) -> Result<Vec<Wakeu
     )?;
     wakeups.into_iter().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::futex::tests::setup;
+    use crate::shared::Semantics;
+
+    #[test]
+    fn waiters_that_leave_early_fail_the_trial() {
+        let word = Word::default();
+        word.release(futex::Flags::PRIVATE);
+        let setup = setup(2, Semantics::Original, futex::Flags::PRIVATE);
+        assert!(matches!(wake_at(&setup, 2, &word), Err(Failure::Invariant(_))));
+    }
+}

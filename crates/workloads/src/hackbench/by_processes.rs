@@ -1,6 +1,6 @@
 //! The run in which every task is a process.
 
-use super::channel::{Channel, Start, make_room_for_files};
+use super::channel::{Channel, Start};
 use super::task::{Done, Fault, Receiver, Role, Sender};
 use super::{Finished, Plan, TaskName};
 use crate::Failure;
@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Forks all tasks, lets them go and reaps them.
 pub fn run(plan: &Plan) -> Result<Finished, Failure> {
-    make_room_for_files(2 * plan.fds + 4)?;
     let start = Start::new(plan.transport)?;
     let mut staff = Staff::new(plan.tasks())?;
     let mut receiver = Receiver::new(plan);

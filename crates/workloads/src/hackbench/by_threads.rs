@@ -1,6 +1,6 @@
 //! The run in which every task is a thread.
 
-use super::channel::{Channel, Start, make_room_for_files};
+use super::channel::{Channel, Start};
 use super::task::{Done, Receiver, Role, Sender};
 use super::{Finished, Plan, TaskName};
 use crate::Failure;
@@ -15,7 +15,6 @@ const STACK: usize = 16 * 1024;
 
 /// Starts all threads, lets them go and joins them.
 pub fn run(plan: &Plan) -> Result<Finished, Failure> {
-    make_room_for_files(2 * plan.fds * plan.groups + 4)?;
     let start = Start::new(plan.transport)?;
     thread::scope(|scope| {
         let mut staff = Staff { scope, count: plan.tasks(), members: Vec::with_capacity(plan.tasks()) };

@@ -3,8 +3,6 @@
 use crate::Failure;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit, setrlimit};
-use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -112,29 +110,4 @@ impl Start {
         self.cancelled.store(true, Ordering::Release);
         self.wake()
     }
-}
-
-/// Makes room for `wanted` more open files, by raising the soft limit as far as the hard one allows.
-///
-/// # Errors
-/// When the hard limit is too low.
-pub fn make_room_for_files(wanted: u64) -> Result<(), Failure> {
-    let open = fs::read_dir("/proc/self/fd").map_or(64, |entries| entries.count() as u64);
-    // A few for what the program opens meanwhile.
-    let needed = open + wanted + 16;
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    if let Some(maximum) = limit.maximum
-        && maximum < needed
-    {
-        return Err(Failure::Refused(format!(
-            "this needs {needed} open files and the limit is {maximum}; take fewer groups or fds, use mode=process, or \
-             raise the limit (`ulimit -n {needed}` as root, or LimitNOFILE=)"
-        )));
-    }
-    limit.current = Some(needed);
-    setrlimit(Resource::Nofile, limit)
-        .map_err(|error| Failure::Refused(format!("the limit of open files cannot be raised: {error}")))
 }

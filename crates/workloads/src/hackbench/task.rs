@@ -211,3 +211,42 @@ fn touch(message: &mut [u8]) {
         *last = std::hint::black_box(FILLING);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hackbench::{Mode, Transport};
+
+    fn received(messages: &[(u32, u32, u8)]) -> Done {
+        let plan = Plan {
+            groups: 1,
+            fds: 2,
+            loops: 2,
+            datasize: 9,
+            transport: Transport::Pipe,
+            mode: Mode::Thread,
+            semantics: Semantics::Strict,
+            expected_loops: 2,
+        };
+        let (reader, writer) = std::io::pipe().unwrap();
+        for (sender, number, filling) in messages {
+            let bytes = [&sender.to_ne_bytes()[..], &number.to_ne_bytes()[..], &[*filling]].concat();
+            write(&writer, &bytes).unwrap();
+        }
+        drop(writer);
+        Receiver::new(&plan).receive_all(&reader.into(), is_next)
+    }
+
+    #[test]
+    fn messages_of_each_sender_must_come_in_order_and_whole() {
+        let good = [(0, 0, b'-'), (1, 0, b'-'), (1, 1, b'-'), (0, 1, b'-')];
+        assert_eq!((received(&good).messages, received(&good).fault), (4, None));
+        let twice = [(0, 0, b'-'), (0, 0, b'-')];
+        let nobody = [(0, 0, b'-'), (2, 0, b'-')];
+        let spoiled = [(0, 0, b'-'), (1, 0, b'x')];
+        for bad in [twice, nobody, spoiled] {
+            assert_eq!((received(&bad).messages, received(&bad).fault), (1, Some(Fault::Content)), "{bad:?}");
+        }
+        assert_eq!((received(&good[..3]).messages, received(&good[..3]).fault), (3, Some(Fault::End)));
+    }
+}

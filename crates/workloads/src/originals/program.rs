@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// An installed program.
 #[derive(Debug)]
@@ -34,19 +34,24 @@ impl Program {
         // Numbers are to be printed in one form.
         command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
         die_with_parent(&mut command);
-        let line = format!("`{} {}`", self.path.display(), arguments.join(" "));
-        let output =
-            command.output().map_err(|error| Failure::Refused(format!("{line} did not start: {error}")))?;
+        let line = format!("{} {}", self.path.display(), arguments.join(" "));
+        let output = command
+            .output()
+            .map_err(|error| Failure::Refused(format!("`{line}` could not be started: {error}")))?;
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-        match ending(output.status) {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        match failed_command(&line, output.status, &stdout, &stderr) {
             None => Ok(stdout),
-            Some(how) => {
-                let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-                let said = complaint(&stderr).or_else(|| complaint(&stdout)).unwrap_or("nothing");
-                Err(Failure::Refused(format!("{line} {how}; it said: {said}")))
-            }
+            Some(failure) => Err(failure),
         }
     }
+}
+
+/// The failure of the command `line`, which ended with `status` and printed this; `None` if the status is 0.
+pub fn failed_command(line: &str, status: ExitStatus, stdout: &str, stderr: &str) -> Option<Failure> {
+    let how = ending(status)?;
+    let said = complaint(stderr).or_else(|| complaint(stdout)).unwrap_or("nothing").into();
+    Some(Failure::Command { line: line.into(), how, said, by_signal: status.code().is_none() })
 }
 
 /// Has the kernel kill the command's process when the thread that started it ends.

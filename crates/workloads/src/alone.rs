@@ -1,0 +1,41 @@
+//! Tests that need a process to themselves: they fork, change limits, or count what is left behind.
+
+use std::env;
+use std::fs;
+use std::process::Command;
+
+const VARIABLE: &str = "KDUEL_TEST_ALONE";
+const CAME_TO_ITS_END: &str = "the test came to its end";
+
+/// Runs `body` in a process of its own, with a single thread. `test` is the path of the test that calls this.
+pub fn alone(test: &str, body: impl FnOnce()) {
+    if env::var(VARIABLE).is_ok_and(|name| name == test) {
+        body();
+        println!("{CAME_TO_ITS_END}");
+        return;
+    }
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(VARIABLE, test);
+    let output = command.output().unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && stdout.contains(CAME_TO_ITS_END),
+        "{}\n{stdout}\n{stderr}",
+        output.status
+    );
+}
+
+/// Runs `body` and asserts that it leaves no open file, no thread and no child process behind.
+pub fn leaving_nothing<T>(body: impl FnOnce() -> T) -> T {
+    let before = possessions();
+    let result = body();
+    assert_eq!(possessions(), before, "open files, threads, children");
+    result
+}
+
+fn possessions() -> (usize, usize, String) {
+    let count = |path: &str| fs::read_dir(path).unwrap().count();
+    let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    (count("/proc/self/fd"), count("/proc/self/task"), children)
+}

@@ -1,0 +1,139 @@
+//! One execution of a command.
+
+use super::command_line::CommandLine;
+use crate::Failure;
+use crate::clock::{now_ns, seconds_between};
+use crate::originals::{die_with_parent, failed_command};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::mem::MaybeUninit;
+use std::process::{Command, Stdio};
+
+/// A command that left with status 0.
+#[derive(Debug)]
+pub struct Ended {
+    pub time_s: f64,
+    pub user_s: f64,
+    pub system_s: f64,
+    pub max_rss_mib: f64,
+    pub stdout: String,
+    pub stderr: String,
+    /// Processes that it left running.
+    pub left_behind: usize,
+}
+
+/// Runs `command` to its end. What it prints goes into memory, so that nobody has to read along while it is
+/// measured. Processes that it leaves behind are killed.
+///
+/// # Errors
+/// When it cannot be started, and when it does not leave with status 0: the error has the status or signal.
+pub fn run(command: &CommandLine) -> Result<Ended, Failure> {
+    let refused = |error: io::Error| Failure::Refused(format!("{}: {error}", command.in_words()));
+    let mut stdout = memory("stdout").map_err(refused)?;
+    let mut stderr = memory("stderr").map_err(refused)?;
+    let mut process = Command::new(&command.program);
+    process.args(&command.arguments).stdin(Stdio::null());
+    process.stdout(stdout.try_clone().map_err(refused)?).stderr(stderr.try_clone().map_err(refused)?);
+    die_with_parent(&mut process);
+    // Processes that outlive their parents come to this one, which can then account for them and end them.
+    set_child_subreaper(Some(getpid())).map_err(|error| refused(error.into()))?;
+    let before = usage_of_children();
+
+    let start_ns = now_ns();
+    let mut child = process.spawn().map_err(|error| {
+        Failure::Refused(format!("`{}` could not be started: {error}", command.in_words()))
+    })?;
+    let status = child.wait().map_err(refused)?;
+    let end_ns = now_ns();
+
+    let left_behind = end_all_children();
+    let after = usage_of_children();
+    let (stdout, stderr) = (text(&mut stdout).map_err(refused)?, text(&mut stderr).map_err(refused)?);
+    if let Some(failure) = failed_command(&command.in_words(), status, &stdout, &stderr) {
+        return Err(failure);
+    }
+    Ok(Ended {
+        time_s: seconds_between(start_ns, end_ns),
+        user_s: after.user_s - before.user_s,
+        system_s: after.system_s - before.system_s,
+        max_rss_mib: after.max_rss_kib / 1024.0,
+        stdout,
+        stderr,
+        left_behind,
+    })
+}
+
+/// A file in memory.
+fn memory(name: &str) -> io::Result<File> {
+    Ok(memfd_create(name, MemfdFlags::CLOEXEC)?.into())
+}
+
+/// All that was written to `file`.
+fn text(file: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Reaps every process that has come to this one, and kills those that still run. Returns how many did.
+fn end_all_children() -> usize {
+    let mut killed = 0;
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => {
+                let children = children();
+                if children.is_empty() {
+                    // They run, and this kernel does not list them: they are left to the agent.
+                    return killed;
+                }
+                for child in children {
+                    killed += usize::from(kill_process(child, Signal::KILL).is_ok());
+                }
+                // One that was killed ends soon, and its own children come to this process then.
+                let _ = wait(WaitOptions::empty());
+            }
+            Err(_) => return killed,
+        }
+    }
+}
+
+/// The children of this process that have not ended.
+fn children() -> Vec<Pid> {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
+        })
+        .filter_map(Pid::from_raw)
+        .collect()
+}
+
+#[derive(Debug, Default)]
+struct Usage {
+    user_s: f64,
+    system_s: f64,
+    max_rss_kib: f64,
+}
+
+/// What the children that have been reaped used, with their own reaped children.
+fn usage_of_children() -> Usage {
+    let mut usage = MaybeUninit::uninit();
+    // SAFETY: the kernel fills a structure of the size that it is given here.
+    if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } != 0 {
+        return Usage::default();
+    }
+    // SAFETY: the call succeeded.
+    let usage: libc::rusage = unsafe { usage.assume_init() };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    Usage {
+        user_s: seconds(usage.ru_utime),
+        system_s: seconds(usage.ru_stime),
+        max_rss_kib: usage.ru_maxrss as f64,
+    }
+}
