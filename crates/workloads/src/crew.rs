@@ -1,13 +1,15 @@
 //! A crew of threads that start together.
 
-use crate::Failure;
+use crate::{Failure, threads};
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 
 const CLOSED: u32 = 0;
 const OPEN: u32 = 1;
 const CANCELLED: u32 = 2;
+
+/// Thousands of threads must fit; the work of a member needs no deep stack.
+const STACK_BYTES: usize = 256 * 1024;
 
 /// The gate at which a crew waits, so that creating threads is never part of what is measured.
 pub struct Gate {
@@ -70,27 +72,19 @@ pub fn run<T: Send, R>(
 ) -> Result<(R, Vec<T>), Failure> {
     let gate = Gate { state: AtomicU32::new(CLOSED), arrived: AtomicU32::new(0) };
     let (gate, body) = (&gate, &body);
-    thread::scope(|scope| {
-        let mut members = Vec::with_capacity(count);
+    threads::scope(STACK_BYTES, |crew| {
         for index in 0..count {
-            // Thousands of threads must fit; the work of a member needs no deep stack.
-            let builder = thread::Builder::new().stack_size(256 * 1024);
-            match builder.spawn_scoped(scope, move || body(index, gate)) {
-                Ok(member) => members.push(member),
-                Err(error) => {
-                    gate.turn(CANCELLED);
-                    return Err(Failure::Spawn { nth: index + 1, count, why: error.to_string() });
-                }
+            if let Err(error) = crew.start(move || body(index, gate)) {
+                gate.turn(CANCELLED);
+                return Err(Failure::Spawn { nth: index + 1, count, why: error.to_string() });
             }
         }
         gate.wait_for(count as u32);
         let conducted = conduct(gate);
-        let mut results = Vec::with_capacity(count);
-        for member in members {
-            let result = member.join();
-            results.push(result.map_err(|_| Failure::Invariant("a thread of the workload panicked".into()))?);
-        }
-        Ok((conducted, results))
+        let results = crew.join().into_iter().map(|ended| {
+            ended.into_result().ok_or_else(|| Failure::Invariant("a thread of the workload panicked".into()))
+        });
+        Ok((conducted, results.collect::<Result<Vec<T>, Failure>>()?))
     })
 }
 

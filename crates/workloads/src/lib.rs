@@ -19,6 +19,7 @@ mod processes;
 mod registry;
 pub mod shared;
 mod shared_words;
+mod threads;
 mod trial;
 
 pub use failure::Failure;

@@ -62,7 +62,7 @@ impl Done {
     }
 
     /// A task whose start failed.
-    fn never(error: Errno) -> Done {
+    pub fn never(error: Errno) -> Done {
         Done::after(0, Some(Fault::Call(error)))
     }
 }
