@@ -36,8 +36,7 @@ pub struct Table {
     pub text: Option<Vec<String>>,
     /// What stands below it.
     pub notes: Vec<String>,
-    /// The figures that a plot shows beside the table, where there are any: the place of the table in
-    /// `Analysis::tables`.
+    /// Where plots follow: the place in `Analysis::tables` of the figures that they show.
     pub plot: Option<usize>,
 }
 

@@ -193,7 +193,8 @@ pub(crate) fn summary(analysis: &Analysis) -> String {
         return "Nothing is compared here: there are no cells to judge. The figures below stand for themselves."
             .into();
     }
-    let counts = |name: &str| {
+    // The words behind "is", for one variant or, with no name, for all.
+    let counts = |name: Option<&str>| {
         let order = [
             Verdict::Better,
             Verdict::Worse,
@@ -206,18 +207,23 @@ pub(crate) fn summary(analysis: &Analysis) -> String {
             .into_iter()
             .map(|verdict| {
                 let of_it =
-                    judged(analysis).filter(|(.., cell)| cell.variant == name && cell.verdict == verdict);
+                    judged(analysis).filter(|(.., cell)| cell.verdict == verdict && name.is_none_or(|name| cell.variant == name));
                 (of_it.count(), verdict)
             })
             .filter(|(count, _)| *count > 0)
             .map(|(count, verdict)| format!("{} in {count}", verdict_word(verdict)))
             .collect();
-        format!("{name} is {}", words.join(", "))
+        words.join(", ")
     };
-    let per_variant: Vec<String> = names.iter().map(|name| counts(name)).collect();
-    let cells = judged(analysis).count();
-    let first =
-        format!("Of {} compared with {baseline}, {}.", counted(cells, "cell"), per_variant.join("; "));
+    let told = match names.len() > 3 {
+        true => format!("the {} other variants are {}", names.len(), counts(None)),
+        false => {
+            let each: Vec<String> =
+                names.iter().map(|name| format!("{name} is {}", counts(Some(name)))).collect();
+            each.join("; ")
+        }
+    };
+    let first = format!("Of {} compared with {baseline}, {told}.", counted(judged(analysis).count(), "cell"));
 
     let decided = judged(analysis)
         .filter(|(.., cell)| matches!(cell.verdict, Verdict::Better | Verdict::Worse))

@@ -55,13 +55,17 @@ fn title(analysis: &Analysis) -> String {
     if let Some(title) = &experiment.title {
         return title.clone();
     }
-    let joined = |names: Vec<&str>, and: &str| match names.len() > 3 {
-        true => format!("{}{and}{} more", names[..2].join(and), names.len() - 2),
-        false => names.join(and),
+    let joined = |names: Vec<&str>| match names.len() > 4 {
+        true => format!("{} and {} more", names[..3].join(", "), names.len() - 3),
+        false => names.join(", "),
     };
-    let workloads = joined(experiment.workloads.iter().map(|entry| entry.label.as_str()).collect(), ", ");
-    let variants = joined(experiment.variants.iter().map(|variant| variant.name.as_str()).collect(), " against ");
-    format!("{workloads}: {variants}")
+    let workloads = joined(experiment.workloads.iter().map(|entry| entry.label.as_str()).collect());
+    let others = experiment.variants.iter().skip(1).map(|variant| variant.name.as_str()).collect();
+    match (experiment.baseline(), joined(others)) {
+        (None, _) => workloads,
+        (Some(baseline), others) if others.is_empty() => format!("{workloads}: {}", baseline.name),
+        (Some(baseline), others) => format!("{workloads}: {} against {others}", baseline.name),
+    }
 }
 
 fn subtitle(analysis: &Analysis) -> String {
@@ -138,14 +142,17 @@ fn whole(section: &Section<'_>, analysis: &Analysis) -> String {
 
 fn results(section: &Section<'_>, analysis: &Analysis) -> String {
     let mut out = format!("<section class=\"results\">\n<h2>{}</h2>\n", escaped(section.title));
-    let mut open = false;
+    let (mut open, mut plotted) = (false, false);
     for block in &section.blocks {
-        // A table with plots begins a card, and so does a heading of the style.
+        // Plots end a card but for sentences, and a heading of the style begins one.
         let begins = match block {
-            Block::Table(table) => table.plot.is_some() && !matches!(open, true if table.caption.is_empty() && table.title.is_some()),
+            Block::Table(_) => plotted,
             Block::Section(_) => true,
             _ => false,
         };
+        if let Block::Table(table) = block {
+            plotted = table.plot.is_some();
+        }
         if begins || !open {
             out += if open { "</div>\n<div class=\"card\">\n" } else { "<div class=\"card\">\n" };
             open = true;
@@ -290,12 +297,14 @@ fn plots(table: &Table, analysis: &Analysis) -> String {
     if !out.is_empty() {
         out = format!("<div class=\"plots\">\n{out}</div>\n");
     }
-    if let Some((picture, note)) = plot::blocks(table, &shown) {
-        let caption = note.unwrap_or_else(|| "Each dot is the value of one block.".into());
+    if let Some(blocks) = plot::blocks(table, &shown) {
+        let caption = blocks.left_out.unwrap_or_else(|| "Each dot is the value of one block, in the colours above.".into());
         out += &format!(
-            "<details{}>\n<summary>Every block</summary>\n{}</details>\n",
+            "<details{}>\n<summary>Every block</summary>\n<div class=\"panels\">\n{}</div>\n\
+             <p class=\"note\">{}</p>\n</details>\n",
             if table.metric.primary { " open" } else { "" },
-            figure(&picture, &caption)
+            blocks.panels.concat(),
+            escaped(&caption)
         );
     }
     out

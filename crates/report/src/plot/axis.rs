@@ -68,15 +68,15 @@ impl Axis {
 
     fn log_ticks(&self) -> Vec<f64> {
         let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
-        let decades = (last - first).max(1);
-        let steps: &[f64] = match decades {
-            1..=2 => &[1.0, 2.0, 5.0],
-            _ => &[1.0],
+        let ticks = |steps: &[f64], every: usize| -> Vec<f64> {
+            let powers = (first..=last).step_by(every).map(|power| 10f64.powi(power));
+            let all = powers.flat_map(|power| steps.iter().map(move |step| step * power));
+            all.filter(|value| *value >= self.low && *value <= self.high).collect()
         };
-        let every = (decades / 6).max(1) as usize;
-        let powers = (first..=last).step_by(every).map(|power| 10f64.powi(power));
-        let all = powers.flat_map(|power| steps.iter().map(move |step| step * power));
-        all.filter(|value| *value >= self.low && *value <= self.high).collect()
+        // The densest of these that leaves the labels apart.
+        let sparse = ((last - first) / 6).max(1) as usize;
+        let choices = [ticks(&[1.0, 2.0, 5.0], 1), ticks(&[1.0, 3.0], 1)];
+        choices.into_iter().find(|ticks| ticks.len() <= 7).unwrap_or_else(|| ticks(&[1.0], sparse))
     }
 }
 

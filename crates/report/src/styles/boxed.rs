@@ -39,14 +39,9 @@ impl Layout for Boxed {
         for (place, table) in analysis.tables.iter().enumerate() {
             let shown = shown(analysis, table);
             let title = title(table);
-            let (heads, legend) = variant_heads(table, &shown, options.width);
-            let made = match (&shown[..], &heads[..]) {
-                ([base, other], [a, b]) => vec![paired(analysis, table, [*base, *other], [a, b])],
-                _ => {
-                    let groups = groups(table, &shown, &heads, options.width);
-                    groups.iter().map(|group| listed(table, group)).collect()
-                }
-            };
+            let (forms, legend) = variant_heads(table, &shown);
+            let made = tables(analysis, table, &shown, &forms, options.width);
+            let last = made.len().saturating_sub(1);
             for (order, mut block) in made.into_iter().enumerate() {
                 let mut lines = wrap(&format!("o {title}"), options.width, 2);
                 // Above the table, since its reader needs the names before the columns.
@@ -56,7 +51,7 @@ impl Layout for Boxed {
                 lines.push(String::new());
                 block.text = Some(lines);
                 block.title = Some(title.clone());
-                block.plot = (order == 0).then_some(place);
+                block.plot = (order == last).then_some(place);
                 blocks.push(Block::Table(block));
             }
         }
@@ -122,23 +117,59 @@ fn label(table: &analysis::Table, row: &analysis::Row) -> String {
     short(&table.description.row_label(&row.point), 30)
 }
 
-/// The head of each shown column without what follows it, and the lines that give shortened names in full.
-fn variant_heads(table: &analysis::Table, shown: &[usize], width: usize) -> (Vec<String>, Vec<String>) {
-    let name = |place: &usize| table.variants.get(*place).map_or("", String::as_str);
+/// The heads of the shown columns without what follows them, in forms that name ever less of the metric, and the
+/// lines that give shortened names in full.
+fn variant_heads(table: &analysis::Table, shown: &[usize]) -> ([Vec<String>; 3], Vec<String>) {
     let mut legend = Vec::new();
     let mut names = Vec::new();
     for (column, place) in shown.iter().enumerate() {
-        let (name, whole) = head_name(name(place), column, NAME);
+        let (name, whole) = head_name(table.variants.get(*place).map_or("", String::as_str), column, NAME);
         legend.extend(whole);
         names.push(name);
     }
-    // As much of the metric as there is room for; the title names it all the same.
     let all = |words: String| -> Vec<String> { names.iter().map(|name| format!("{name} {words}")).collect() };
     let whole = all(metric_words(&table.metric.name, &table.metric.unit));
-    let fits = |heads: &Vec<String>| groups(table, shown, heads, width).len() == 1;
-    let candidates = [whole, all(format!("({})", short(&table.metric.unit, METRIC))), names.clone()];
-    let heads = candidates.into_iter().find(fits).unwrap_or(names);
-    (heads, legend)
+    // The title names the metric all the same.
+    ([whole, all(format!("({})", short(&table.metric.unit, METRIC))), names], legend)
+}
+
+/// The table in the form for its variants, with as much of the metric in the heads as there is room for. What is
+/// still too wide is taken apart, each part with the baseline first.
+fn tables(
+    analysis: &Analysis,
+    table: &analysis::Table,
+    shown: &[usize],
+    forms: &[Vec<String>; 3],
+    width: usize,
+) -> Vec<Table> {
+    let fits = |made: &Table| boxed(made).first().is_none_or(|rule| rule.len() <= width);
+    if let [base, other] = shown[..] {
+        let mut made = forms.iter().filter_map(|heads| match &heads[..] {
+            [a, b] => Some(paired(analysis, table, [base, other], [a, b])),
+            _ => None,
+        });
+        if let Some(made) = made.find(fits) {
+            return vec![made];
+        }
+    }
+    let columns = |heads: &[String]| shown.iter().copied().zip(heads.to_vec()).collect::<Vec<(usize, String)>>();
+    if let Some(made) = forms.iter().map(|heads| listed(table, &columns(heads))).find(fits) {
+        return vec![made];
+    }
+    let all = columns(&forms[2]);
+    let Some((base, others)) = all.split_first() else { return Vec::new() };
+    let mut made = Vec::new();
+    let mut group = vec![base.clone()];
+    for column in others {
+        group.push(column.clone());
+        if group.len() > 2 && !fits(&listed(table, &group)) {
+            group.pop();
+            made.push(listed(table, &group));
+            group = vec![base.clone(), column.clone()];
+        }
+    }
+    made.push(listed(table, &group));
+    made
 }
 
 /// The form for two variants: value and deviation in columns of their own, and the difference.
@@ -191,7 +222,7 @@ fn paired(
 }
 
 /// The form for any number of variants: value and deviation in one column per variant.
-fn listed(table: &analysis::Table, group: &[(usize, &String)]) -> Table {
+fn listed(table: &analysis::Table, group: &[(usize, String)]) -> Table {
     let mut head = vec![Head::figures(table.description.axis.name.clone())];
     head.extend(group.iter().map(|(_, head)| Head::words(format!("{head} [stddev]"))));
     let decimals = decimals(table);
@@ -211,33 +242,6 @@ fn listed(table: &analysis::Table, group: &[(usize, &String)]) -> Table {
         rows.push(Row::of(cells));
     }
     Table { head, rows, notes: reasons.notes(), ..Table::default() }
-}
-
-/// The columns that fit beside each other, each time with the baseline first.
-fn groups<'h>(
-    table: &analysis::Table,
-    shown: &[usize],
-    heads: &'h [String],
-    width: usize,
-) -> Vec<Vec<(usize, &'h String)>> {
-    let all: Vec<(usize, &String)> = shown.iter().copied().zip(heads).collect();
-    let Some((&base, others)) = all.split_first() else { return vec![Vec::new()] };
-    // A head with `[stddev]`, or figures of ordinary length, and the borders.
-    let wide = |(_, head): (usize, &String)| (head.len() + 9).max(22) + 3;
-    let start = table.description.axis.name.len().max(9) + 4 + wide(base);
-    let mut groups = vec![vec![base]];
-    let mut used = start;
-    for &column in others {
-        let at = groups.len() - 1;
-        if used + wide(column) > width && groups[at].len() > 1 {
-            groups.push(vec![base, column]);
-            used = start + wide(column);
-        } else {
-            groups[at].push(column);
-            used += wide(column);
-        }
-    }
-    groups
 }
 
 /// The table in its box. Figures of the first and last column stand to the right, the others to the left.

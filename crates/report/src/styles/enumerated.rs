@@ -52,7 +52,7 @@ impl Layout for Enumerated {
                         list.notes.push((*sentence).clone());
                     }
                 }
-                list.plot = (order == 0 && table.rows.len() > 1).then_some(place);
+                list.plot = (order > 0 && order + 1 == table.rows.len()).then_some(place);
                 blocks.push(Block::Table(list));
             }
         }

@@ -49,9 +49,10 @@ impl Layout for Scaling {
                 rate.unit,
                 pair.time.description.axis.name
             )));
-            for (order, place) in shown(analysis, pair.time).into_iter().enumerate() {
-                let mut table = variant_table(analysis, pair, place, options);
-                table.plot = (order == 0).then_some(pair.place);
+            let shown = shown(analysis, pair.time);
+            for place in &shown {
+                let mut table = variant_table(analysis, pair, *place, options);
+                table.plot = (shown.last() == Some(place)).then_some(pair.place);
                 blocks.push(Block::Table(table));
             }
             blocks.extend(crossovers(analysis, pair).into_iter().map(Block::Paragraph));

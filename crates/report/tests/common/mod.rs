@@ -1,5 +1,5 @@
 //! Analyses built by hand, as the analysis of a journal makes them.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use analysis::{AaPair, AaSummary, Analysis, BlockValue, Cell, Effect, Row, State, Table, Verdict};
 use experiment::{
@@ -260,4 +260,26 @@ pub fn global_lock(variants: &[&str]) -> Analysis {
     analysis.tables.push(table(&analysis, 0, &time(), &points, seconds));
     analysis.tables.push(table(&analysis, 0, &rate(), &points, move |r, v, b| 1e7 / seconds(r, v, b)));
     analysis
+}
+
+/// Compares `text` with a golden file, or writes the file where UPDATE_GOLDEN is set.
+pub fn golden(name: &str, text: &str) {
+    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    for (line, (ours, theirs)) in text.lines().zip(golden.lines()).enumerate() {
+        assert_eq!(ours, theirs, "{name}, line {}", line + 1);
+    }
+    assert_eq!(text.lines().count(), golden.lines().count(), "{name}");
+}
+
+/// Whether a text is one that a mail can hold.
+pub fn assert_mailable(text: &str) {
+    for line in text.lines() {
+        assert!(line.is_ascii() && !line.contains('\x1b'), "{line:?}");
+        assert!(line.len() <= 100, "{} columns: {line}", line.len());
+        assert_eq!(line, line.trim_end(), "spaces at the end of {line:?}");
+    }
 }

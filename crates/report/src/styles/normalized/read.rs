@@ -76,6 +76,9 @@ fn blocks<'a>(page: &Page<'a>) -> Result<Vec<Block<'a>>, ImportError> {
         let line = line.trim();
         let rule = line.len() >= 10 && line.bytes().all(|byte| byte == b'=');
         if rule || line.is_empty() {
+            // Below an empty line stands prose, unless the table has not begun.
+            let begun = |block: &Block<'_>| block.groups.last().is_some_and(|group| !group.rows.is_empty());
+            open &= rule || !blocks.last().is_some_and(begun);
             continue;
         }
         let is_head = line.contains(COLUMN);
