@@ -27,5 +27,5 @@ pub(crate) fn missing(error: Undefined) -> Missing {
 /// The absence of everything that is relative to a baseline of 0.
 pub(crate) fn base_is_zero(metric: &Metric) -> Missing {
     let timed = ["s", "ms", "us", "ns"].contains(&metric.unit.as_str());
-    Missing::because(if timed { "the baseline is 0, below resolution" } else { "n/a: the baseline is 0" })
+    Missing::because(if timed { "the baseline is 0, below resolution" } else { "the baseline is 0" })
 }

@@ -3,8 +3,8 @@ use crate::contest::{Contest, Family, pairs};
 use crate::looks::Rules;
 use crate::verdict::{Judgement, judge};
 use crate::{BlockValue, Verdict};
-use experiment::{Header, Known, Metric, Point, TrialRecord};
-use stats::LOOKS;
+use experiment::{Header, Metric, Point, TrialRecord};
+use stats::{LOOKS, Scale};
 
 /// What is known of a run so far. Trials are added as they end; a point can be asked about at any time.
 #[derive(Debug, Clone)]
@@ -203,11 +203,11 @@ impl Live {
         words.join(", ")
     }
 
-    fn change_pct(&self, place: usize, metric: usize, variant: usize) -> Known<f64> {
+    /// The estimate that verdicts rest on, in percent: one wild block moves it little. `None` where there is no ratio.
+    fn change_pct(&self, place: usize, metric: usize, variant: usize) -> Option<f64> {
         let pairs = pairs(&self.cells.points[place], metric, variant);
-        let of = |values: &[f64]| crate::describe::statistic(self.metric(place, metric), values);
-        let (base, new) = (of(&pairs.base)?, of(&pairs.new)?);
-        stats::percent_change(base, new).map_err(crate::describe::missing)
+        let comparison = pairs.compare(self.rules.seed).ok()?;
+        (comparison.scale() == Scale::Ratio).then(|| (comparison.estimate() - 1.0) * 100.0)
     }
 
     pub(crate) fn values(&self, place: usize, metric: usize, variant: usize) -> &[BlockValue] {

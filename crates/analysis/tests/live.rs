@@ -167,6 +167,26 @@ fn s23_a_fixed_number_of_blocks_is_exact_and_shows_no_verdict_on_the_way() {
 }
 
 #[test]
+fn the_words_on_the_way_give_the_estimate_of_the_report() {
+    let mut noise = Noise(9);
+    let mut lab = Lab::duel(&noise.times(10, 1.0), &noise.times(10, 1.3));
+    // The mean of the times is far from the estimate once one of them is wild.
+    let mut wild = trial(11, 1, "base", done(&[("time", &[1.0])]));
+    lab.push(wild.clone());
+    (wild.variant, wild.outcome) = ("new".into(), done(&[("time", &[500.0])]));
+    lab.push(wild);
+    let mut live = Live::new(&lab.run.header);
+    for record in &lab.run.records {
+        if let Record::Trial(trial) = record {
+            live.add(trial);
+        }
+    }
+    let estimate = (lab.last_cell().effect.unwrap().estimate - 1.0) * 100.0;
+    assert!(estimate < 40.0);
+    assert_eq!(live.decision("work", &Point::from(1)).words, format!("new time {estimate:+.1} %"));
+}
+
+#[test]
 fn trials_that_do_not_count_are_refused() {
     let lab = Lab::new(1, &["base", "new"], Blocks::UntilDecided);
     let mut live = Live::new(&lab.run.header);
