@@ -51,8 +51,7 @@ impl Workload for GlobalLock {
         }
         let round = play(lock, &plan)?;
         figures::check(&plan, &round)?;
-        let from_first_section = shared::semantics(params)? == Semantics::Strict;
-        figures::leave(&round, params.count("total")?, from_first_section, trial)
+        figures::leave(&round, params.count("total")?, trial)
     }
 }
 
@@ -81,7 +80,7 @@ fn plan(params: &Params, trial: &Trial) -> Result<Plan, Failure> {
     Ok(Plan {
         threads: threads as usize,
         end,
-        no_tail: shared::semantics(params)? == Semantics::Strict,
+        strict: shared::semantics(params)? == Semantics::Strict,
         layout: if params.text("layout")? == "split" { Layout::Split } else { Layout::Same },
         hold: params.count("hold")?,
         think: params.count("think")?,
@@ -219,10 +218,10 @@ work, release the lock, do `think` units of work. The time runs from the opening
 has finished. The trial counts only if the counter equals the number of sections. Where the threads run is left to \
 the scheduler, within the CPUs of the trial.
 
-With `semantics=original` and `count=split`, a thread that has done its share leaves, so the last ones run with less \
-contention, and the time for waking the threads is part of the result. With `semantics=strict` the time runs from \
-the first thread's first section, and a thread that has done its share goes on contending until all have done \
-theirs; all sections count, and `time` is scaled to `total`.
+With `semantics=original` the time for waking the threads is part of the result, and who is woken first works alone \
+for a while; with `count=split`, a thread that has done its share leaves, so the last one works alone again. With \
+`semantics=strict` all threads contend for the whole time: it begins when the last one has come to the lock, and who \
+has done its share goes on until all have. All sections of that time count, and `time` is scaled to `total`.
 
 The queue locks and the ticket lock hand over to the next in line even if it is not running. With more threads than \
 CPUs each hand-over can take a time slice, so use `seconds` there instead of `total`.";

@@ -48,6 +48,19 @@ pub fn contend<L: Lock, O: Observer, P: Place<Protected<O::Shared>>>(
     done
 }
 
+/// The same without counting, before the time begins.
+pub fn contend_uncounted<L: Lock, P>(
+    shared: &Guarded<L, P>,
+    context: &mut L::Context,
+    more: impl Fn() -> bool,
+    mut work: impl Work,
+) {
+    while more() {
+        shared.with(context, |_| work.hold());
+        work.think();
+    }
+}
+
 /// How many sections a thread may do.
 pub trait Quota {
     /// Whether to ask for the lock again after `done` sections.

@@ -1,6 +1,6 @@
 //! One round: threads that contend for one lock, and what each of them did.
 
-use super::contend::{Claim, Protected, Share, Until, contend};
+use super::contend::{Claim, Protected, Share, Until, contend, contend_uncounted};
 use super::observer::{ByOwner, ByWait, Observer, Off, Owners};
 use super::place::{Alone, Apart, Beside, Place};
 use super::work::{Idle, Units, Work};
@@ -20,8 +20,9 @@ pub struct Plan {
     pub threads: usize,
     /// When the round is over.
     pub end: End,
-    /// Whether a thread that is done with its share goes on contending until all are.
-    pub no_tail: bool,
+    /// Whether all threads contend for the whole time: the time begins when the last one has come to the lock, and
+    /// who is done with its share goes on until all are.
+    pub strict: bool,
     /// Where the counter stands.
     pub layout: Layout,
     /// Units of work inside a section.
@@ -68,8 +69,8 @@ pub enum Observe {
 /// What came of a round.
 #[derive(Debug)]
 pub struct Round {
-    /// When the gate opened.
-    pub opened_ns: u64,
+    /// When the time began: as the gate opened, or when all threads contended.
+    pub start_ns: u64,
     /// What the counter came to.
     pub count: u64,
     /// What each thread did.
@@ -85,8 +86,6 @@ pub struct Member {
     pub share: u64,
     /// All its sections.
     pub sections: u64,
-    /// When it had passed the gate.
-    pub began_ns: u64,
     /// When it had done its share.
     pub finished_ns: u64,
     /// When it had stopped contending, which is later than its share where there is to be no tail.
@@ -123,6 +122,7 @@ impl Plan {
         let scene = Scene::<L, P> {
             shared: Alone(shared.map_err(|error| Failure::Refused(error.to_string()))?),
             stop: Alone(AtomicBool::new(false)),
+            arrived: Alone(AtomicUsize::new(0)),
             finished: Alone(AtomicUsize::new(0)),
         };
         let (opened_ns, members) = crew::run(
@@ -139,6 +139,9 @@ impl Plan {
                 let opened_ns = clock::now_ns();
                 gate.open();
                 if let End::After(time) = self.end {
+                    while self.strict && !scene.all_arrived(self) {
+                        thread::sleep(Duration::from_millis(1));
+                    }
                     thread::sleep(time);
                     scene.stop.0.store(true, Ordering::Relaxed);
                 }
@@ -147,10 +150,11 @@ impl Plan {
         )?;
         let mut place = scene.shared.0.into_inner();
         let protected = place.get();
+        let (began_ns, members): (Vec<u64>, Vec<Member>) = members.into_iter().flatten().unzip();
         Ok(Round {
-            opened_ns,
+            start_ns: began_ns.into_iter().min().filter(|_| self.strict).unwrap_or(opened_ns),
             count: protected.count,
-            members: members.into_iter().flatten().collect(),
+            members,
             owners: O::owners(&protected.observed),
         })
     }
@@ -166,12 +170,23 @@ impl Plan {
 struct Scene<L, P> {
     shared: Alone<Guarded<L, P>>,
     stop: Alone<AtomicBool>,
+    arrived: Alone<AtomicUsize>,
     finished: Alone<AtomicUsize>,
 }
 
 impl<L: Lock, P> Scene<L, P> {
-    /// What one thread does; nothing if the crew could not be completed.
-    fn member<O: Observer>(&self, plan: &Plan, index: usize, gate: &Gate, work: impl Work) -> Option<Member>
+    fn all_arrived(&self, plan: &Plan) -> bool {
+        self.arrived.0.load(Ordering::Relaxed) == plan.threads
+    }
+
+    /// What one thread does, and when it began; nothing if the crew could not be completed.
+    fn member<O: Observer>(
+        &self,
+        plan: &Plan,
+        index: usize,
+        gate: &Gate,
+        work: impl Work,
+    ) -> Option<(u64, Member)>
     where
         P: Place<Protected<O::Shared>>,
     {
@@ -181,8 +196,12 @@ impl<L: Lock, P> Scene<L, P> {
         if !gate.wait() {
             return None;
         }
-        let began_ns = clock::now_ns();
+        if plan.strict {
+            self.arrived.0.fetch_add(1, Ordering::Relaxed);
+            contend_uncounted(shared, &mut context, || !self.all_arrived(plan), work);
+        }
         let cpu_before_ns = thread_cpu_ns();
+        let began_ns = clock::now_ns();
         let share = match plan.end {
             End::Split(total) => {
                 contend(shared, &mut context, Share(plan.share(total, index)), work, &mut observer)
@@ -192,16 +211,16 @@ impl<L: Lock, P> Scene<L, P> {
         };
         let finished_ns = clock::now_ns();
         let mut tail = 0;
-        if plan.no_tail && matches!(plan.end, End::Split(_)) {
+        if plan.strict && matches!(plan.end, End::Split(_)) {
             if self.finished.0.fetch_add(1, Ordering::Relaxed) + 1 == plan.threads {
                 stop.store(true, Ordering::Relaxed);
             }
             tail = contend(shared, &mut context, Until(stop), work, &mut observer);
         }
-        let cpu_ns = thread_cpu_ns() - cpu_before_ns;
         let ended_ns = clock::now_ns();
+        let cpu_ns = thread_cpu_ns() - cpu_before_ns;
         let waits = observer.waits();
-        Some(Member { share, sections: share + tail, began_ns, finished_ns, ended_ns, cpu_ns, waits })
+        Some((began_ns, Member { share, sections: share + tail, finished_ns, ended_ns, cpu_ns, waits }))
     }
 }
 
