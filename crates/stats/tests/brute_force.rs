@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 use proptest::prelude::*;
 
-/// Section 3 of the specification, word by word, with nothing clever.
+/// The test as `docs/statistics.md` tells it, with nothing clever.
 fn slow(base: &[f64], new: &[f64], shift: f64) -> (f64, f64) {
     let n = base.len();
     let a: Vec<f64> = base.iter().map(|v| v.ln()).collect();

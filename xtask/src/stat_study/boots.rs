@@ -50,7 +50,7 @@ pub fn boots(study: &mut Study) -> Result<()> {
         if boots >= stats::MIN_BLOCKS {
             study.limits.false_positives(format!("{boots} boots x {trials} trials"), wrong[2]);
         }
-        // The power that the specification found, 59 and 98 %, is that of a t test on the means of the boots.
+        // The power that is stated, 59 and 98 %, is that of a t test on the means of the boots.
         match (boots, trials) {
             (4, 5) => study.limits.power("4 boots x 5 trials, Welch t", right[1], REPEATS, 0.585, None),
             (10, 2) => study.limits.power("10 boots x 2 trials, Welch t", right[1], REPEATS, 0.975, None),

@@ -73,7 +73,7 @@ pub fn rules(study: &mut Study) -> Result<()> {
     Ok(())
 }
 
-/// The power that the specification measured. With 8 blocks, the least that it gives for any noise.
+/// The power that is stated. With 8 blocks, the least for any noise.
 fn stated_power(blocks: usize, noise: Noise) -> Option<f64> {
     match (blocks, noise) {
         (8, _) => Some(0.65),

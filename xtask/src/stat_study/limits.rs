@@ -1,4 +1,4 @@
-//! What the study must not exceed.
+//! What the study must not exceed. `docs/statistics.md` lists the limits.
 use super::simulate::standard_error;
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ pub const FALSE_POSITIVES: f64 = 0.06;
 /// Where the coverage of 95 % intervals must lie.
 pub const COVERAGE: (f64, f64) = (0.93, 0.97);
 
-/// Power may fall short of what the specification measured by this many standard errors.
+/// Power may fall short of what is stated by this many standard errors.
 pub const ERRORS_ALLOWED: f64 = 3.0;
 
 /// The limits checked so far.

@@ -18,7 +18,7 @@ enum End {
 /// The table of runs that end in a difference or in "same".
 pub fn until_decided(study: &mut Study) -> Result<()> {
     const REPEATS: u32 = 2000;
-    // What the specification measured, in 120 experiments each: ends in a difference, by change and noise.
+    // The power stated, as measured in 120 experiments each: ends in a difference, by change and noise.
     let stated = [
         (1.0, [None; 3]),
         (1.005, [None; 3]),

@@ -21,7 +21,7 @@ pub enum Noise {
 }
 
 impl Noise {
-    /// The three kinds that the specification names.
+    /// The three kinds that the limits are stated for.
     pub const STATED: [Noise; 3] = [Noise::Iid, Noise::Drift, Noise::Outliers];
 
     pub fn name(self) -> &'static str {

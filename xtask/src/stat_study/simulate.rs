@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Parts that an experiment's repeats are cut into, each with random numbers of its own.
-const PARTS: u64 = 16;
+const PARTS: u64 = 20;
 
-/// The mean of each of the `K` figures that `experiment` gives, over about `repeats` of them. `name` and `seed`
-/// together choose the random numbers.
+/// The mean of each of the `K` figures that `experiment` gives, over `repeats` of them (rounded up to a multiple of
+/// [`PARTS`]). `name` and `seed` together choose the random numbers.
 pub fn means<const K: usize>(
     name: &str,
     seed: u64,
