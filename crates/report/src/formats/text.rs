@@ -35,7 +35,7 @@ pub(crate) fn print(blocks: &[Block], width: usize, colour: bool) -> String {
                 .flat_map(|(name, text)| wrap(&format!("{name}: {text}"), width, 2))
                 .for_each(|line| put(&line)),
             Block::Lines(lines) => {
-                lines.iter().flat_map(|line| wrap(line, width, 0)).for_each(|line| put(&line));
+                lines.iter().flat_map(|line| wrap(line, width, 2)).for_each(|line| put(&line));
             }
             Block::Table(table) => match &table.text {
                 Some(lines) => lines.iter().for_each(|line| put(&short(line, width))),

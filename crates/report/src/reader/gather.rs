@@ -59,8 +59,13 @@ impl<'p> Gather<'p> {
         for (_, line) in page.lines() {
             let heading = line.strip_prefix("o ");
             kept = heading.map_or(kept && !is_rule(line), |heading| KEPT.contains(&heading));
-            if kept && heading != Some(NOTES) && !line.is_empty() {
-                gather.notes.push(line.to_string());
+            if !kept || heading == Some(NOTES) || line.is_empty() {
+                continue;
+            }
+            // A line that was too long for a report goes on in one that is indented.
+            match (line.strip_prefix("  "), gather.notes.last_mut()) {
+                (Some(rest), Some(note)) if !rest.starts_with(' ') => *note = format!("{note} {rest}"),
+                _ => gather.notes.push(line.to_string()),
             }
         }
         gather
@@ -255,6 +260,11 @@ impl<'p> Gather<'p> {
 /// The words in which a source describes `variant`, if one of its lines does.
 pub(crate) fn words_of<'n>(notes: &'n [String], variant: &str) -> Option<&'n str> {
     notes.iter().find_map(|note| note.strip_prefix(variant)?.strip_prefix(": "))
+}
+
+/// Whether `variant` got its name from these words.
+pub(crate) fn is_named_after(variant: &str, words: &str) -> bool {
+    variant == slug(words)
 }
 
 /// `words` as a legal name of a variant.

@@ -6,7 +6,7 @@ mod gather;
 mod page;
 
 pub(crate) use check::Check;
-pub(crate) use gather::{Gather, NOTES, Workload, words_of};
+pub(crate) use gather::{Gather, NOTES, Workload, is_named_after, words_of};
 pub(crate) use page::{Page, number};
 
 use crate::Style;

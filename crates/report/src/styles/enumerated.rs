@@ -4,7 +4,7 @@ use super::boxed::direction_of;
 use super::shown;
 use crate::document::{Block, Cell, Head, Row, Table};
 use crate::figures::{signed_pct, thousands, verdict_word, wrap};
-use crate::reader::{Gather, Import, ImportError, Page, Workload, number, words_of};
+use crate::reader::{Gather, Import, ImportError, Page, Workload, is_named_after, number, words_of};
 use crate::style::Layout;
 use crate::{Options, resolution};
 use analysis::{Analysis, State, Verdict};
@@ -100,7 +100,7 @@ fn list(analysis: &Analysis, table: &analysis::Table, row: &analysis::Row, optio
         let Some(cell) = row.cells.get(place) else { continue };
         let words =
             analysis.header.imported.as_ref().and_then(|imported| words_of(&imported.notes, &cell.variant));
-        let name = words.unwrap_or(&cell.variant);
+        let name = words.filter(|words| is_named_after(&cell.variant, words)).unwrap_or(&cell.variant);
         let value = match &cell.value {
             Ok(value) => thousands(*value),
             Err(missing) => format!("n/a: {}", missing.why),

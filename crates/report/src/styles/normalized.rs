@@ -39,7 +39,8 @@ impl Layout for Normalized {
     }
 
     fn is_usual(&self, _: &Analysis) -> bool {
-        true
+        // It is taken where no other style is.
+        false
     }
 
     fn body(&self, analysis: &Analysis, options: &Options<'_>) -> Result<Vec<Block>, String> {
@@ -100,8 +101,8 @@ fn caption(table: &analysis::Table) -> Vec<(String, String)> {
 /// The cell as it is posted: `%.2f [%6.2f](%5.2f)`.
 fn core(cell: &analysis::Cell) -> String {
     let figure = |known: &Known<f64>, width: usize| match known {
-        Ok(value) => format!("{value:width$.2}"),
-        Err(_) => format!("{:>width$}", "n/a"),
+        Ok(value) if value.is_finite() => format!("{value:width$.2}"),
+        _ => format!("{:>width$}", "n/a"),
     };
     format!("{} [{}]({})", figure(&cell.ratio, 4), figure(&cell.improvement_pct, 6), figure(&cell.cv_pct, 5))
 }

@@ -253,7 +253,7 @@ pub fn global_lock(variants: &[&str]) -> Analysis {
     let shift = [0.2, 0.1, 0.015, -0.2];
     let seconds = move |row: usize, v: usize, block: u32| {
         [0.026, 0.086, 0.67, 1.105][row]
-            * (1.0 + shift[row] * v as f64)
+            * (1.0 + shift[row] * 2.0 * (1.0 - 0.5f64.powi(v as i32)))
             * (1.0 + 0.001 * f64::from(block % 3))
     };
     let points = ["1", "2", "4", "8"];
