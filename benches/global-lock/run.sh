@@ -5,8 +5,8 @@
 #   benches/global-lock/run.sh [ROUNDS [TOTAL]]
 set -eu
 
-rounds=${1:-15}
-total=${2:-10000000}
+rounds=${1:-50}
+total=${2:-2000000}
 here=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
