@@ -49,6 +49,10 @@ pub fn compare(base: &[f64], new: &[f64], seed: u64) -> Result<Comparison, Undef
     if base.len() != new.len() {
         return Err(Undefined::Unequal { base: base.len(), new: new.len() });
     }
+    // The differences of aligned values can be four times as large as the values.
+    if base.iter().chain(new).any(|value| value.abs() > f64::MAX / 4.0) {
+        return Err(Undefined::NotFinite);
+    }
     let positive = base.iter().chain(new).all(|value| *value > 0.0);
     let scale = if positive { Scale::Ratio } else { Scale::Difference };
     let taken = |values: &[f64]| match scale {
@@ -56,8 +60,12 @@ pub fn compare(base: &[f64], new: &[f64], seed: u64) -> Result<Comparison, Undef
         Scale::Difference => values.to_vec(),
     };
     let comparison = Comparison::of(scale, seed, taken(base), taken(new));
-    let (least, most) = comparison.range();
-    if least.is_finite() && most.is_finite() { Ok(comparison) } else { Err(Undefined::NotFinite) }
+    let (_, largest_shift) = comparison.sides.range();
+    if scale == Scale::Ratio && largest_shift > f64::MAX.ln() {
+        Err(Undefined::NotFinite)
+    } else {
+        Ok(comparison)
+    }
 }
 
 impl Comparison {
@@ -108,7 +116,8 @@ impl Comparison {
     pub fn interval(&self, confidence: f64) -> (f64, f64) {
         let level = 1.0 - confidence.min(self.attainable_confidence());
         let low = lowest_shift(&self.sides, level, self.seed);
-        let high = -lowest_shift(&self.sides.swapped(), level, self.seed);
+        // A minus alone would make -0 of a difference of 0.
+        let high = 0.0 - lowest_shift(&self.sides.swapped(), level, self.seed);
         (self.effect(low), self.effect(high))
     }
 
@@ -131,15 +140,10 @@ impl Comparison {
         (0..self.n()).map(|block| self.without(block).map_or(1.0, |rest| rest.p)).collect()
     }
 
-    /// The smallest and largest difference between a new and a base value.
-    fn range(&self) -> (f64, f64) {
-        let (low, high) = self.sides.range();
-        (self.effect(low), self.effect(high))
-    }
-
     fn effect(&self, shift: f64) -> f64 {
         match self.scale {
-            Scale::Ratio => shift.exp(),
+            // Without one block the values can be aligned so that their ratios reach further.
+            Scale::Ratio => shift.exp().min(f64::MAX),
             Scale::Difference => shift,
         }
     }

@@ -82,6 +82,7 @@ fn s12_equal_samples_break_nothing() {
         assert_eq!(comparison.interval(0.95), (1.0, 1.0));
         let zeros = compare(&vec![0.0; blocks], &vec![0.0; blocks], 1).unwrap();
         assert_eq!((zeros.p(), zeros.estimate(), zeros.interval(0.984)), (1.0, 0.0, (0.0, 0.0)));
+        assert!(!zeros.interval(0.95).1.is_sign_negative(), "prints as -0");
         assert_eq!(zeros.leave_one_out(), vec![1.0; blocks]);
         assert_eq!(stats::blocks_needed(&zeros, 0.05, 0.02), None);
     }
