@@ -4,7 +4,7 @@ mod command_line;
 mod figures;
 mod process;
 
-use crate::shared::{semantics, warm_up, with_shared};
+use crate::shared::{warm_up, with_shared};
 use crate::{Failure, Trial, Workload};
 use command_line::CommandLine;
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point, Statistic};
@@ -81,7 +81,6 @@ impl Workload for Exec {
     }
 
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
-        semantics(params)?;
         let command = CommandLine::new(params, trial)?;
         let figures = Figures::new(params)?;
         warm_up(params, || process::run(&command).map(drop))?;

@@ -173,6 +173,16 @@ impl Word {
     }
 }
 
+/// Says how many calls of the measured loop found nobody waiting, and that they are part of the time.
+fn report_empty_calls(calls: u64, trial: &mut Trial) {
+    trial.counter("empty calls", calls as f64);
+    if calls > 0 {
+        trial.note(
+            "some calls came before the waiters slept and are part of the time; semantics=strict waits for them",
+        );
+    }
+}
+
 /// Why a system call of a measured loop failed.
 fn broken(call: &str, error: Errno) -> Failure {
     Failure::Invariant(format!("{call} failed: {error}"))

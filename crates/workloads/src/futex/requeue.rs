@@ -1,6 +1,6 @@
 //! futex-requeue: how long it takes to move all threads that wait for one futex to another.
 
-use super::{Setup, Sleepers, Special, Word, broken, description, ms_between, repeat};
+use super::{Setup, Sleepers, Special, Word, broken, description, ms_between, repeat, report_empty_calls};
 use crate::shared::warm_up;
 use crate::{Failure, Trial, Workload, crew, originals};
 use experiment::{Description, Direction, Metric, Parameter, Params};
@@ -68,7 +68,7 @@ impl Workload for FutexRequeue {
             trial.sample("latency", ms_between(moving.start_ns, moving.end_ns))?;
             empty_calls += moving.empty_calls;
         }
-        trial.counter("empty requeue calls", empty_calls as f64);
+        report_empty_calls(empty_calls, trial);
         setup.buckets.report(trial);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! futex-wake: how long it takes to wake all threads that wait for one futex.
 
-use super::{Setup, Sleepers, Special, Word, broken, description, ms_between, repeat};
+use super::{Setup, Sleepers, Special, Word, broken, description, ms_between, repeat, report_empty_calls};
 use crate::shared::warm_up;
 use crate::{Failure, Trial, Workload, crew, originals};
 use experiment::{Description, Direction, Metric, Parameter, Params};
@@ -50,7 +50,7 @@ impl Workload for FutexWake {
             trial.sample("latency", ms_between(wakeup.start_ns, wakeup.end_ns))?;
             empty_calls += wakeup.empty_calls;
         }
-        trial.counter("empty wake calls", empty_calls as f64);
+        report_empty_calls(empty_calls, trial);
         setup.buckets.report(trial);
         Ok(())
     }
