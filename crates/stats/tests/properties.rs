@@ -42,8 +42,8 @@ proptest! {
         let (base, new) = (values.as_slice(), &more[..values.len()]);
         let described = [
             stats::mean(base), stats::hmean(base), stats::gmean(base), stats::median(base), stats::stddev(base),
-            stats::cv_pct(base), stats::jain(base), stats::percentile(base, percent), stats::percent_change(percent, more[0]),
-            stats::percent_improvement(more[1], more[2], true),
+            stats::cv_pct(base), stats::jain(base), stats::percentile(base, percent),
+            stats::percent_change(percent, more[0]), stats::percent_improvement(more[1], more[2], true),
         ];
         for figure in described.into_iter().flatten() {
             prop_assert!(figure.is_finite());
@@ -73,7 +73,9 @@ proptest! {
     }
 
     #[test]
-    fn the_interval_holds_the_estimate_and_exactly_the_effects_not_rejected((base, new) in blocks(1..14), effect in -0.7..0.7_f64) {
+    fn the_interval_holds_the_estimate_and_exactly_the_effects_not_rejected(
+        (base, new) in blocks(1..14), effect in -0.7..0.7_f64,
+    ) {
         let comparison = compare(&base, &new, 1).unwrap();
         for level in [0.05, 0.02, 0.1] {
             let (low, high) = comparison.interval(1.0 - level);
