@@ -6,10 +6,18 @@ mod support;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use support::{Kduel, is_root, stderr, strays};
 
 const STAT_INTERVAL: &str = "/proc/sys/vm/stat_interval";
+
+/// The sysctl that these tests turn belongs to one of them at a time.
+static SYSCTL: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    SYSCTL.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Starts a run of some twenty short trials; as root it turns a sysctl, too.
 fn start(kduel: &Kduel) -> Child {
@@ -95,6 +103,7 @@ fn one_kill(kduel: &Kduel, delay: Duration, victim: &str) {
 
 #[test]
 fn p2_m12_kill_9_of_any_part_at_any_time_loses_nothing_and_leaves_nothing() {
+    let _alone = alone();
     // KDUEL_KILLS asks for more: the fifty are `KDUEL_KILLS=50 cargo test --test killed`.
     let kills: u64 =
         std::env::var("KDUEL_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(9);
@@ -108,6 +117,7 @@ fn p2_m12_kill_9_of_any_part_at_any_time_loses_nothing_and_leaves_nothing() {
 
 #[test]
 fn p1_an_interrupt_keeps_what_is_done_and_exits_with_130() {
+    let _alone = alone();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let kduel = Kduel::new();
         let run = start(&kduel);
@@ -133,6 +143,7 @@ fn p1_an_interrupt_keeps_what_is_done_and_exits_with_130() {
 
 #[test]
 fn two_coordinators_cannot_write_one_run() {
+    let _alone = alone();
     let kduel = Kduel::new();
     let mut run = start(&kduel);
     wait_until("the run has begun", || kduel.home().join("latest/journal.jsonl").exists());

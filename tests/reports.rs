@@ -43,9 +43,11 @@ fn the_slice_extension_table_is_derived_again_with_its_crossover() {
 fn the_futex_wake_tables_are_derived_again() {
     let kduel = Kduel::new();
     let Some(text) = imported(&kduel, "futex-wake.txt", &[]) else { return };
-    for figure in ["+191.58%", "+153.04%", "+151.03%", "+185.06%", "+212.15%", "3.8150 [1.3293]"] {
+    // Two figures were computed by the author from unrounded values; the report says so.
+    for figure in ["+191.58%", "+153.05%", "+151.04%", "+185.06%", "+212.15%", "3.8150 [1.3293]"] {
         assert!(text.contains(figure), "missing: {figure}\n{text}");
     }
+    assert!(text.contains("printed 153.04") && text.contains("printed 151.03"), "{text}");
 }
 
 #[test]
@@ -103,5 +105,5 @@ fn one_s_own_figures_stand_beside_published_ones() {
     ]);
     let text = kduel.ok(&["report", "--beside", &name]);
     assert!(text.contains("slice-extension.txt"), "{text}");
-    assert!(text.contains(".026103"), "{text}");
+    assert!(text.contains("-39.59 %"), "{text}");
 }

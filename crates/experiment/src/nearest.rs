@@ -2,10 +2,17 @@
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(likeness, _)| *likeness > 0.7)
+        .map(|candidate| (likeness(word, candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.65)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
+}
+
+/// From 0 to 1. Words that begin alike are alike, and so are words with two letters swapped.
+fn likeness(word: &str, candidate: &str) -> f64 {
+    let longest = word.chars().count().max(candidate.chars().count()).max(1);
+    let slips = strsim::osa_distance(word, candidate) as f64 / longest as f64;
+    strsim::jaro_winkler(word, candidate).max(1.0 - slips)
 }
 
 /// The end of an error about an unknown word: the nearest known one, or else the list of all of them.
@@ -28,6 +35,7 @@ mod tests {
         let words = ["hackbench", "global-lock", "futex-wake"];
         assert_eq!(nearest("hakbench", words), Some("hackbench"));
         assert_eq!(nearest("globallock", words), Some("global-lock"));
+        assert_eq!(nearest("msc", ["tas", "mcs", "std"]), Some("mcs"));
         assert_eq!(nearest("zzz", words), None);
         assert!(did_you_mean("zzz", words).contains("futex-wake"));
     }

@@ -14,6 +14,9 @@ pub struct Args {
     view: report::View,
 }
 
+/// Less free space than this is not worth starting with.
+const SPACE_BYTES: u64 = 64 << 10;
+
 const EXAMPLES: &str = "Examples:
   kduel run
       Three locks against each other on this machine, in less than a minute.
@@ -45,6 +48,7 @@ pub fn start(
     view: &report::View,
 ) -> anyhow::Result<Outcome> {
     let home = session::home()?;
+    journal::check_space(out.as_deref().unwrap_or(home.path()), SPACE_BYTES)?;
     let header = session::header(experiment);
     let mut journal = match out {
         Some(directory) => home.create_at(&directory, &header)?,

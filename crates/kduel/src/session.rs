@@ -6,7 +6,7 @@ use agent::Stop;
 use anyhow::Context as _;
 use experiment::{Ending, Experiment, Header};
 use journal::{Home, Journal, Run};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use targets::Local;
 
@@ -92,9 +92,15 @@ pub fn conduct(
     }
 }
 
-/// Where undo journals live: outside the runs, so that a run that is deleted loses none.
-fn undo_directory(home: &Home) -> std::path::PathBuf {
-    home.path().join("undo")
+/// Where undo journals live: outside the runs, so that a run that is deleted loses none. Root has one place for the
+/// whole machine, so that runs with different homes do not turn one setting under each other, and a reboot, which
+/// undoes every setting, clears it too. Others can turn few settings, and keep theirs in their home.
+fn undo_directory(home: &Home) -> PathBuf {
+    let of_machine = Path::new("/run");
+    match rustix::process::geteuid().is_root() && of_machine.is_dir() {
+        true => of_machine.join("kduel/undo"),
+        false => home.path().join("undo"),
+    }
 }
 
 fn watch_signals(stop: &Stop) -> std::io::Result<()> {

@@ -13,9 +13,22 @@ const REPRODUCE: &str = "kduel reproduce ";
 pub(crate) fn lines(analysis: &Analysis, packed: Option<&str>, width: usize) -> Vec<String> {
     let mut lines = wrapped(&sentence(analysis), width);
     if let Some(packed) = packed {
-        // Without spaces, the packed experiment is one word; it is broken where the line ends.
-        lines.extend(wrapped(&format!("{REPRODUCE}{packed}"), width));
+        lines.extend(folded(packed, width));
     }
+    lines
+}
+
+/// The packed experiment, one long word, broken where each line ends.
+fn folded(packed: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = format!("{MARK}{REPRODUCE}");
+    for letter in packed.chars() {
+        if line.len() >= width {
+            lines.push(std::mem::replace(&mut line, format!("{MARK}  ")));
+        }
+        line.push(letter);
+    }
+    lines.push(line);
     lines
 }
 
@@ -65,7 +78,7 @@ mod tests {
         let mut experiment =
             Experiment::new(vec![Entry::of("hackbench")], variants.map(Result::unwrap).collect());
         experiment.seed = Some(42);
-        let lines = wrapped(&format!("{REPRODUCE}{}", experiment::pack(&experiment)), 100);
+        let lines = folded(&experiment::pack(&experiment), 100);
         assert!(lines.len() > 1 && lines.iter().all(|line| line.len() <= 100), "{lines:?}");
         assert_eq!(experiment::unpack(&lines.join("\n")).unwrap(), experiment);
         let quoted: Vec<String> = lines.iter().map(|line| format!("> > {line}")).collect();
