@@ -5,6 +5,23 @@
 //! that takes the name of a lock from its user goes through [`visit`], which calls a generic function with the
 //! type of that name, so that nothing is dispatched at run time inside the function.
 //!
+//! ```
+//! use locks::{Guarded, Lock, Mcs};
+//!
+//! let balance = Guarded::<Mcs, u64>::new(100)?;
+//! std::thread::scope(|scope| {
+//!     for _ in 0..2 {
+//!         scope.spawn(|| {
+//!             // The queue node of this thread.
+//!             let mut context = <Mcs as Lock>::Context::default();
+//!             balance.with(&mut context, |balance| *balance += 1);
+//!         });
+//!     }
+//! });
+//! assert_eq!(balance.into_inner(), 102);
+//! # Ok::<(), locks::Unavailable>(())
+//! ```
+//!
 //! With the feature `foreign` the registry also holds locks of other libraries, to compare with.
 
 #[cfg(feature = "foreign")]
@@ -31,7 +48,7 @@ pub use lock::{Lock, RawLock, Unavailable};
 pub use mcs::{Mcs, McsContext};
 pub use platform::{Atomic, AtomicInteger, Platform};
 pub use real::Real;
-pub use registry::{Visitor, all, names, visit};
+pub use registry::{NoSuchLock, Visitor, all, names, visit};
 pub use tas::Tas;
 pub use ticket::Ticket;
 pub use ttas::Ttas;

@@ -1,4 +1,5 @@
 use crate::Lock;
+use thiserror::Error;
 
 /// A generic function over the type of a lock.
 pub trait Visitor {
@@ -9,6 +10,11 @@ pub trait Visitor {
     fn visit<L: Lock>(self) -> Self::Output;
 }
 
+/// No lock has this name.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("no lock is called `{0}`")]
+pub struct NoSuchLock(pub String);
+
 macro_rules! registry {
     ($($(#[$when:meta])* $lock:ty,)*) => {
         /// Every lock, in the order of `kduel list locks`: its name and what kind it is.
@@ -16,15 +22,18 @@ macro_rules! registry {
             vec![$($(#[$when])* (<$lock as Lock>::NAME, <$lock as Lock>::SUMMARY),)*]
         }
 
-        /// Calls the visitor with the lock of this name; `None` if there is no such lock.
-        pub fn visit<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
+        /// Calls the visitor with the lock of this name and returns what it returned.
+        ///
+        /// # Errors
+        /// When no lock has this name.
+        pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, NoSuchLock> {
             $(
                 $(#[$when])*
                 if name == <$lock as Lock>::NAME {
-                    return Some(visitor.visit::<$lock>());
+                    return Ok(visitor.visit::<$lock>());
                 }
             )*
-            None
+            Err(NoSuchLock(name.into()))
         }
     };
 }

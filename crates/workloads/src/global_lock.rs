@@ -56,8 +56,7 @@ impl Workload for GlobalLock {
 }
 
 fn play(lock: &str, plan: &Plan) -> Result<Round, Failure> {
-    let played = locks::visit(lock, plan);
-    played.unwrap_or_else(|| Err(Failure::Refused(format!("no lock is called `{lock}`"))))
+    locks::visit(lock, plan).map_err(|error| Failure::Refused(error.to_string()))?
 }
 
 fn plan(params: &Params, trial: &Trial) -> Result<Plan, Failure> {
