@@ -206,8 +206,9 @@ pub(crate) fn summary(analysis: &Analysis) -> String {
         let words: Vec<String> = order
             .into_iter()
             .map(|verdict| {
-                let of_it =
-                    judged(analysis).filter(|(.., cell)| cell.verdict == verdict && name.is_none_or(|name| cell.variant == name));
+                let of_it = judged(analysis).filter(|(.., cell)| {
+                    cell.verdict == verdict && name.is_none_or(|name| cell.variant == name)
+                });
                 (of_it.count(), verdict)
             })
             .filter(|(count, _)| *count > 0)

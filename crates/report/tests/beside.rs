@@ -1,5 +1,7 @@
 //! Figures of somebody else beside one's own.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod common;
 
 use common::{analysis_of, assert_mailable, hackbench, reference};

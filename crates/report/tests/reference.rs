@@ -1,6 +1,8 @@
 //! The five reports of the mission: their figures survive import and rendering, and their derived columns come out
 //! as printed. The golden files are what kduel makes of them; `UPDATE_GOLDEN=1 cargo test` writes them anew.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod common;
 
 use common::{analysis_of, golden, reference};
@@ -49,7 +51,10 @@ fn every_reference_comes_out_as_its_golden_file() {
 fn scaling_tables_come_out_line_by_line() {
     let import = read("slice-extension.txt");
     let rows = |text: &str| -> Vec<String> {
-        text.lines().filter(|line| line.starts_with("  |") || line.starts_with("  +")).map(String::from).collect()
+        text.lines()
+            .filter(|line| line.starts_with("  |") || line.starts_with("  +"))
+            .map(String::from)
+            .collect()
     };
     let ours = text(&import, None);
     assert_eq!(rows(&ours), rows(&reference("slice-extension.txt")));
@@ -75,7 +80,11 @@ fn scaling_columns_are_recomputed() {
         "{:?}",
         checks(&import)
     );
-    assert!(checks(&import)[1].starts_with("rate x time: 26 of 26 rows come to 1.000e7"), "{:?}", checks(&import));
+    assert!(
+        checks(&import)[1].starts_with("rate x time: 26 of 26 rows come to 1.000e7"),
+        "{:?}",
+        checks(&import)
+    );
     // A wrong percentage and a wrong rate are found.
     let wrong = reference("slice-extension.txt").replace("71%", "72%").replace(" 5366809.94", " 5966809.94");
     let wrong = import_text(&wrong);
@@ -98,12 +107,17 @@ fn boxed_tables_come_in_both_forms() {
     assert_eq!((cell.value, cell.stddev), (Some(0.4020), Some(0.2447)));
     let ours = text(&import, None);
     // The first form comes out line by line, but for the two percentages that its author did not compute from it.
-    let printed: Vec<String> = reference("futex-wake.txt").lines().skip(1).take(9).map(String::from).collect();
+    let printed: Vec<String> =
+        reference("futex-wake.txt").lines().skip(1).take(9).map(String::from).collect();
     for line in &printed {
         let line = line.replace("+153.04%", "+153.05%").replace("+151.03%", "+151.04%");
         assert!(ours.contains(&line), "{line}\n{ours}");
     }
-    assert!(ours.contains("|     512 | 2.8360 [0.5168]        | 4.4100 [1.1150]       | 3.8150 [1.3293]         |"));
+    assert!(
+        ours.contains(
+            "|     512 | 2.8360 [0.5168]        | 4.4100 [1.1150]       | 3.8150 [1.3293]         |"
+        )
+    );
 }
 
 #[test]
@@ -158,12 +172,18 @@ fn normalized_ratios_follow_from_the_percentages() {
     let import = read("proxy-execution.txt");
     assert_eq!(
         checks(&import),
-        ["value over the baseline's, from the percent improvement: 148 of 148 recomputed as printed, to the last \
-          digit."]
+        [
+            "value over the baseline's, from the percent improvement: 148 of 148 recomputed as printed, to the last \
+          digit."
+        ]
     );
     let wrong = reference("proxy-execution.txt").replace("1.03 [ -3.20]", "0.97 [ -3.20]");
     let wrong = report::import(&wrong, "x").unwrap();
-    assert!(checks(&wrong)[0].contains("1-groups proxy_exec printed 0.97, recomputed 1.03"), "{:?}", checks(&wrong));
+    assert!(
+        checks(&wrong)[0].contains("1-groups proxy_exec printed 0.97, recomputed 1.03"),
+        "{:?}",
+        checks(&wrong)
+    );
 }
 
 #[test]
@@ -174,13 +194,19 @@ fn enumerated_values_and_shares_are_read_from_prose() {
     assert_eq!(workload.points[0].as_str(), "7000");
     let names: Vec<&str> = import.header.experiment.variants.iter().map(|v| v.name.as_str()).collect();
     assert_eq!(names, ["5.2-rc6", "5.2-rc6+tips-rwsem-patches", "5.2-rc6+tips-rwsem-patches+this-patch"]);
-    assert_eq!(figure(&import, "AIM7 shared_memory", "7000", names[1], "throughput").value, Some(7_567_568.0));
+    assert_eq!(
+        figure(&import, "AIM7 shared_memory", "7000", names[1], "throughput").value,
+        Some(7_567_568.0)
+    );
     assert_eq!(figure(&import, "AIM7 shared_memory", "7000", names[2], "cpu_share").value, Some(2.08));
     let metric = &import.header.descriptions[0].metrics[0];
     assert_eq!((metric.unit.as_str(), metric.direction), ("jobs/min", experiment::Direction::Higher));
     let ours = text(&import, None);
     assert!(ours.contains("3) 5.2-rc6 + tip's rwsem patches + this patch\n    - 7,954,545\n"), "{ours}");
-    assert!(ours.replace('\n', " ").contains("for the 3 kernels were 1.70%, 5.46% and 2.08% respectively."), "{ours}");
+    assert!(
+        ours.replace('\n', " ").contains("for the 3 kernels were 1.70%, 5.46% and 2.08% respectively."),
+        "{ours}"
+    );
 }
 
 #[test]
@@ -208,7 +234,11 @@ fn imported_figures_change_their_style() {
     let normalized = text(&slice, Some("normalized"));
     assert!(normalized.contains("        1     1.00 [ -0.00](  n/a)"), "{normalized}");
     assert!(normalized.contains("1.40 [-39.59](  n/a)"), "{normalized}");
-    assert!(text(&slice, Some("boxed")).contains("| n/a (1) |  +39.59% |"), "{}", text(&slice, Some("boxed")));
+    assert!(
+        text(&slice, Some("boxed")).contains("| n/a (1) |  +39.59% |"),
+        "{}",
+        text(&slice, Some("boxed"))
+    );
     let error = render(
         &analysis_of(&read("proxy-execution.txt")),
         &Options { style: Some(Style::parse("scaling").unwrap()), ..Options::default() },

@@ -1,5 +1,7 @@
 //! What a report says of a run of one's own.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod common;
 
 use analysis::{Analysis, Difference, State, Verdict};
@@ -29,7 +31,10 @@ fn every_style_comes_out_as_its_golden_file() {
         golden(&format!("own-{style}.txt"), &text(&lock, style.name()));
     }
     golden("own-hackbench.txt", &render(&hackbench(), &Options::default()).unwrap());
-    golden("own-hackbench.md", &render(&hackbench(), &Options { format: Format::Markdown, ..Options::default() }).unwrap());
+    golden(
+        "own-hackbench.md",
+        &render(&hackbench(), &Options { format: Format::Markdown, ..Options::default() }).unwrap(),
+    );
 }
 
 #[test]
@@ -63,7 +68,8 @@ fn unknown_names_name_the_nearest() {
 fn cells_carry_marks_unless_plain_and_stand_in_the_same_place() {
     let marked = text(&hackbench(), "normalized");
     let plain = render(&hackbench(), &Options { plain: true, ..options("normalized") }).unwrap();
-    let row = |text: &str| text.lines().find(|line| line.starts_with(" 1-groups     1.00")).unwrap().to_string();
+    let row =
+        |text: &str| text.lines().find(|line| line.starts_with(" 1-groups     1.00")).unwrap().to_string();
     assert_eq!(row(&marked), " 1-groups     1.00 [ -0.00]( 0.12)     1.03 [ -3.20]( 0.12) -");
     assert_eq!(row(&plain), " 1-groups     1.00 [ -0.00]( 0.12)     1.03 [ -3.20]( 0.12)");
     assert!(marked.contains("Marks in the tables: + better, - worse, = same (within 2 %)"));
@@ -89,7 +95,10 @@ fn every_judged_cell_has_its_verdict_in_words() {
     let text = text(&hackbench(), "normalized");
     assert!(text.contains("hackbench  1-groups  patched  worse    +3.2 %  [+2.2, +4.2]"), "{text}");
     assert!(text.contains("hackbench  2-groups  patched  same     +0.0 %"), "{text}");
-    assert!(flat(&text).contains("Of 2 cells compared with base, patched is worse in 1, same in 1. The largest"), "{text}");
+    assert!(
+        flat(&text).contains("Of 2 cells compared with base, patched is worse in 1, same in 1. The largest"),
+        "{text}"
+    );
     assert!(flat(&text).contains("hackbench 1-groups under patched: time +3.2 %, worse."), "{text}");
 }
 
@@ -132,7 +141,8 @@ fn the_footer_names_the_run_and_the_packed_experiment_survives_it() {
     let packed = experiment::pack(&analysis.header.experiment);
     let text = render(&analysis, &Options { footer: Some(packed), ..options("normalized") }).unwrap();
     assert_mailable(&text);
-    let wanted = "-- kduel 0.1.0 run 20261130-101500-7f3a seed 42, 8 blocks, A/A ok (0.3 %), margin 2 %, alpha 5 %";
+    let wanted =
+        "-- kduel 0.1.0 run 20261130-101500-7f3a seed 42, 8 blocks, A/A ok (0.3 %), margin 2 %, alpha 5 %";
     assert!(text.contains(wanted), "{text}");
     assert!(flat(&text).contains("family-wise over 2 cells"), "{text}");
     assert_eq!(experiment::unpack(&text).unwrap(), analysis.header.experiment);
@@ -141,7 +151,10 @@ fn the_footer_names_the_run_and_the_packed_experiment_survives_it() {
 #[test]
 fn a_crossover_is_where_decided_differences_turn() {
     let lock = global_lock(&["plain", "slice:nice=1"]);
-    assert!(flat(&text(&lock, "scaling")).contains("Crossover of slice: between 4 and 8 threads (from worse to better)."));
+    assert!(
+        flat(&text(&lock, "scaling"))
+            .contains("Crossover of slice: between 4 and 8 threads (from worse to better).")
+    );
     let mut open = lock.clone();
     open.tables[0].rows[2].cells[1].verdict = Verdict::Undecided;
     assert!(flat(&text(&open, "scaling")).contains(
@@ -150,10 +163,16 @@ fn a_crossover_is_where_decided_differences_turn() {
     let mut none = lock.clone();
     none.tables[0].rows.truncate(3);
     none.tables[1].rows.truncate(3);
-    assert!(flat(&text(&none, "scaling")).contains("Crossover of slice: none; the sign does not turn (worse at 3 of 3 points)."));
+    assert!(
+        flat(&text(&none, "scaling"))
+            .contains("Crossover of slice: none; the sign does not turn (worse at 3 of 3 points).")
+    );
     let mut undecided = lock;
     undecided.tables[0].rows.iter_mut().for_each(|row| row.cells[1].verdict = Verdict::Undecided);
-    assert!(flat(&text(&undecided, "scaling")).contains("Crossover of slice: none; no difference is decided at any point."));
+    assert!(
+        flat(&text(&undecided, "scaling"))
+            .contains("Crossover of slice: none; no difference is decided at any point.")
+    );
 }
 
 #[test]
@@ -193,7 +212,10 @@ fn s10_a_run_that_measures_zero_is_below_resolution() {
     analysis.tables = vec![zero];
     for style in ["normalized", "boxed", "enumerated"] {
         let text = text(&analysis, style);
-        assert!(flat(&text).contains("below resolution: base measured 0 s at 1-groups, so there is no ratio"), "{text}");
+        assert!(
+            flat(&text).contains("below resolution: base measured 0 s at 1-groups, so there is no ratio"),
+            "{text}"
+        );
         assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
     }
 }
@@ -298,7 +320,8 @@ fn runs_without_figures_make_a_report_in_every_style_and_format() {
 
 #[test]
 fn odd_names_break_nothing() {
-    let odd = ["a|b,\"c\" <script>alert(1)</script>", "\u{1b}[31m\u{1f980} caf\u{e9}", "x".repeat(300).leak(), ""];
+    let odd =
+        ["a|b,\"c\" <script>alert(1)</script>", "\u{1b}[31m\u{1f980} caf\u{e9}", "x".repeat(300).leak(), ""];
     let odd: Vec<&str> = odd.to_vec();
     let mut lock = global_lock(&odd);
     for table in &mut lock.tables {
@@ -321,7 +344,9 @@ fn odd_names_break_nothing() {
 
 #[test]
 fn the_page_is_one_file_with_plots_for_everybody() {
-    let html = render(&global_lock(&["plain", "slice"]), &Options { format: Format::Html, ..Options::default() }).unwrap();
+    let html =
+        render(&global_lock(&["plain", "slice"]), &Options { format: Format::Html, ..Options::default() })
+            .unwrap();
     for outside in ["http", "src=", "@import", "url(", "<link", "<script"] {
         assert!(!html.contains(outside), "{outside}");
     }
@@ -331,7 +356,11 @@ fn the_page_is_one_file_with_plots_for_everybody() {
     assert_eq!(pictures, 2 + 4 + 1, "{html}");
     assert_eq!(html.matches("<desc>").count(), pictures);
     assert_eq!(html.matches("<svg ").count(), html.matches("</svg>").count());
-    for word in ["time of global-lock", "change of time of global-lock against plain", "A/A: the baseline against itself"] {
+    for word in [
+        "time of global-lock",
+        "change of time of global-lock against plain",
+        "A/A: the baseline against itself",
+    ] {
         assert!(html.contains(word), "{word}");
     }
 }
@@ -340,7 +369,12 @@ fn the_page_is_one_file_with_plots_for_everybody() {
 fn markdown_shows_cells_as_they_are() {
     let out = render(&hackbench(), &Options { format: Format::Markdown, ..Options::default() }).unwrap();
     assert!(out.contains("| Case | base | patched |\n| --- | ---: | ---: |\n"), "{out}");
-    assert!(out.contains("| 1-groups | 1.00 \\[ -0.00\\]( 0.12) (0.06900 s) | 1.03 \\[ -3.20\\]( 0.12) - (0.07121 s) |"), "{out}");
+    assert!(
+        out.contains(
+            "| 1-groups | 1.00 \\[ -0.00\\]( 0.12) (0.06900 s) | 1.03 \\[ -3.20\\]( 0.12) - (0.07121 s) |"
+        ),
+        "{out}"
+    );
     let columns = |line: &str| line.replace("\\|", "").matches('|').count();
     let tables: Vec<&str> = out.lines().filter(|line| line.starts_with('|')).collect();
     for pair in tables.windows(2).filter(|pair| pair[1].starts_with("| ---")) {
@@ -353,7 +387,10 @@ fn csv_is_quoted_as_rfc_4180_has_it() {
     let mut analysis = hackbench();
     analysis.tables[0].workload = "hack, \"bench\"\nnew line".into();
     let cells = render(&analysis, &Options { format: Format::Csv, ..Options::default() }).unwrap();
-    assert!(cells.contains("\r\n\"hack, \"\"bench\"\"\nnew line\",groups,1,time,s,lower,amean,base,8,"), "{cells}");
+    assert!(
+        cells.contains("\r\n\"hack, \"\"bench\"\"\nnew line\",groups,1,time,s,lower,amean,base,8,"),
+        "{cells}"
+    );
     assert_eq!(cells.matches("\r\n").count(), 1 + 4);
     let samples = render(&analysis, &Options { format: Format::CsvSamples, ..Options::default() }).unwrap();
     // A head, two points of two variants and the twin, eight blocks each.

@@ -1,5 +1,7 @@
 //! What kduel prints it reads again, and no text makes a reader panic.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod common;
 
 use analysis::Analysis;
@@ -54,11 +56,15 @@ fn imported_reports_come_back_as_they_were() {
 
 #[test]
 fn own_reports_come_back_with_the_figures_that_they_printed() {
-    let names: Vec<String> = (0..7).map(|n| format!("a-variant-with-a-name-of-{n}{}", "x".repeat(n * 2))).collect();
+    let names: Vec<String> =
+        (0..7).map(|n| format!("a-variant-with-a-name-of-{n}{}", "x".repeat(n * 2))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut broken = hackbench();
-    broken.tables[0].rows[1].cells[1] = absent("patched", "signal: killed by SIGSEGV, in words that go over the line \
-         since the trial, as trials will, had much to say about why it died when and where it did");
+    broken.tables[0].rows[1].cells[1] = absent(
+        "patched",
+        "signal: killed by SIGSEGV, in words that go over the line \
+         since the trial, as trials will, had much to say about why it died when and where it did",
+    );
     let duel = global_lock(&["plain", "slice:nice=1"]);
     for (analysis, styles) in [
         (hackbench(), &["normalized", "boxed", "enumerated"][..]),
@@ -69,11 +75,13 @@ fn own_reports_come_back_with_the_figures_that_they_printed() {
     ] {
         for style in styles {
             let printed = text(&analysis, style);
-            let import = import(&printed, "x.txt").unwrap_or_else(|error| panic!("{style}: {error}\n{printed}"));
+            let import =
+                import(&printed, "x.txt").unwrap_or_else(|error| panic!("{style}: {error}\n{printed}"));
             let imported = import.header.imported.as_ref().unwrap();
             assert_eq!(imported.style, *style);
             let again = text(&analysis_of(&import), style);
-            let second = report::import(&again, "x.txt").unwrap_or_else(|error| panic!("{style}: {error}\n{again}"));
+            let second =
+                report::import(&again, "x.txt").unwrap_or_else(|error| panic!("{style}: {error}\n{again}"));
             assert_eq!(figures(&second), figures(&import), "{style}\n{printed}\n{again}");
             let variants = |header: &experiment::Header| -> Vec<String> {
                 header.experiment.variants.iter().map(|variant| variant.name.clone()).collect()
@@ -85,17 +93,24 @@ fn own_reports_come_back_with_the_figures_that_they_printed() {
             // Every figure that was there came back, at the precision at which it was printed.
             for table in &analysis.tables {
                 let is_in = *style != "scaling" || ["time", "rate"].contains(&table.metric.name.as_str());
-                for (row, cell) in table.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell))) {
+                for (row, cell) in
+                    table.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell)))
+                {
                     let Ok(value) = cell.value.as_ref().map(|value| *value) else { continue };
                     let found = figures(&import).into_iter().find(|figure| {
                         figure.workload == table.workload
                             && figure.point == row.point
                             && figure.variant == cell.variant
-                            && (figure.metric == table.metric.name || figure.metric == table.metric.units_line)
+                            && (figure.metric == table.metric.name
+                                || figure.metric == table.metric.units_line)
                     });
                     let found = found.filter(|_| is_in).and_then(|figure| figure.value);
-                    let found = found.unwrap_or_else(|| panic!("{style}: {} {}\n{printed}", row.point, cell.variant));
-                    assert!((found - value).abs() <= value.abs() * 1e-3 + 5e-5, "{style}: {found} for {value}");
+                    let found =
+                        found.unwrap_or_else(|| panic!("{style}: {} {}\n{printed}", row.point, cell.variant));
+                    assert!(
+                        (found - value).abs() <= value.abs() * 1e-3 + 5e-5,
+                        "{style}: {found} for {value}"
+                    );
                 }
             }
         }
@@ -118,7 +133,10 @@ fn a_broken_line_is_named_with_what_was_expected() {
         import(&text.replacen(from, to, 1), name).unwrap_err().to_string()
     };
     let error = at("slice-extension.txt", ".086320", "fast");
-    assert!(error.starts_with("slice-extension.txt:6: a time in seconds in the second column is expected"), "{error}");
+    assert!(
+        error.starts_with("slice-extension.txt:6: a time in seconds in the second column is expected"),
+        "{error}"
+    );
     let error = at("slice-extension.txt", "|     71%   |", "|     71   |");
     assert!(error.contains("a percentage in the fourth column"), "{error}");
     let error = at("futex-wake.txt", "| 0.3997 |", "|");
@@ -152,7 +170,9 @@ fn readers_take_long_files_in_their_stride() {
     let mut text = String::from("| threads | a time (ms) [stddev] | b time (ms) [stddev] |\n");
     (1..=50_000).for_each(|n| text += &format!("| {n} | 1.0000 [0.1000] | 1.1000 [0.1000] |\n"));
     assert_eq!(import(&text, "x").unwrap().records.len(), 100_000);
-    let mut text = String::from("Test : x\nUnits : Normalized y\nInterpretation: Lower is better\nCase: a[pct imp](CV) b[pct imp](CV)\n");
+    let mut text = String::from(
+        "Test : x\nUnits : Normalized y\nInterpretation: Lower is better\nCase: a[pct imp](CV) b[pct imp](CV)\n",
+    );
     (1..=50_000).for_each(|n| text += &format!("{n} 1.00 [ -0.00]( 1.00) 1.10 [-10.00]( 1.00)\n"));
     assert_eq!(import(&text, "x").unwrap().records.len(), 100_000);
     let prose = "1) a\nb c d\n".repeat(50_000);

@@ -29,7 +29,10 @@ pub(crate) fn print(blocks: &[Block], analysis: &Analysis, options: &Options<'_>
     }
     let about = ["Machine details", "Kernel details"];
     out += "<div class=\"pair\">\n";
-    sections.iter().filter(|section| about.contains(&section.title)).for_each(|section| out += &whole(section, analysis));
+    sections
+        .iter()
+        .filter(|section| about.contains(&section.title))
+        .for_each(|section| out += &whole(section, analysis));
     out += "</div>\n";
     for section in &sections {
         match section.title {
@@ -189,7 +192,11 @@ fn tiles(analysis: &Analysis) -> String {
     let tile = |verdict: Verdict| {
         let count = judged(analysis).filter(|(.., cell)| cell.verdict == verdict).count();
         (count > 0).then(|| {
-            format!("<li class=\"{}\"><b>{count}</b><span>{}</span></li>", class(verdict), verdict_word(verdict))
+            format!(
+                "<li class=\"{}\"><b>{count}</b><span>{}</span></li>",
+                class(verdict),
+                verdict_word(verdict)
+            )
         })
     };
     let tiles: String = order.into_iter().filter_map(tile).collect();
@@ -255,7 +262,10 @@ fn html_row(table: &Table, row: &Row, remarks: bool) -> String {
             }
             Some((class, word)) => {
                 let figures = if head.figures { " figures" } else { "" };
-                let detail = cell.detail.as_deref().map_or(String::new(), |d| format!("<small>{}</small>", escaped(d)));
+                let detail = cell
+                    .detail
+                    .as_deref()
+                    .map_or(String::new(), |d| format!("<small>{}</small>", escaped(d)));
                 format!("<td class=\"{class}{figures}\" title=\"{word}\">{text}{detail}</td>")
             }
             None if head.figures => format!("<td class=\"figures\">{text}</td>"),
@@ -298,7 +308,9 @@ fn plots(table: &Table, analysis: &Analysis) -> String {
         out = format!("<div class=\"plots\">\n{out}</div>\n");
     }
     if let Some(blocks) = plot::blocks(table, &shown) {
-        let caption = blocks.left_out.unwrap_or_else(|| "Each dot is the value of one block, in the colours above.".into());
+        let caption = blocks
+            .left_out
+            .unwrap_or_else(|| "Each dot is the value of one block, in the colours above.".into());
         out += &format!(
             "<details{}>\n<summary>Every block</summary>\n<div class=\"panels\">\n{}</div>\n\
              <p class=\"note\">{}</p>\n</details>\n",

@@ -63,7 +63,10 @@ impl Axis {
         let first = (self.low / step).ceil();
         // Whole multiples, so that no rounding error adds up.
         let multiples = (0..20).map(|n| (first + f64::from(n)) * step);
-        multiples.take_while(|value| *value <= self.high).map(|value| if value == 0.0 { 0.0 } else { value }).collect()
+        multiples
+            .take_while(|value| *value <= self.high)
+            .map(|value| if value == 0.0 { 0.0 } else { value })
+            .collect()
     }
 
     fn log_ticks(&self) -> Vec<f64> {
@@ -119,7 +122,9 @@ mod tests {
 
     #[test]
     fn s12_equal_values_and_odd_ones_have_a_place() {
-        for values in [vec![3.0, 3.0], vec![0.0], vec![], vec![1e300, 1e-300], vec![-1.0, 1.0], vec![f64::NAN, 2.0]] {
+        for values in
+            [vec![3.0, 3.0], vec![0.0], vec![], vec![1e300, 1e-300], vec![-1.0, 1.0], vec![f64::NAN, 2.0]]
+        {
             let axis = Axis::fitting(values.iter().copied(), 0.0, 100.0);
             for value in &values {
                 let place = axis.place(*value);

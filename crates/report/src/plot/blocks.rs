@@ -8,8 +8,8 @@ use analysis::{BlockValue, Table};
 const PANEL: (f64, f64) = (276.0, 150.0);
 /// More panels than this are not drawn; a table of that many points is read by its figures.
 const PANELS: usize = 24;
-/// More dots than this of one variant in one panel cover each other.
-const DOTS: usize = 200;
+/// More dots than this in one panel cover each other.
+const DOTS: usize = 600;
 
 /// Every block of a table.
 pub(crate) struct Blocks {
@@ -27,10 +27,11 @@ pub(crate) fn blocks(table: &Table, shown: &[usize]) -> Option<Blocks> {
         return None;
     }
     let drawn = &rows[..rows.len().min(PANELS)];
+    let most = (DOTS / shown.len().max(1)).max(50);
     let mut thinned = false;
     let mut panels = Vec::new();
     for row in drawn {
-        let (picture, thin) = panel(table, row, shown);
+        let (picture, thin) = panel(table, row, shown, most);
         panels.push(picture);
         thinned |= thin;
     }
@@ -39,21 +40,22 @@ pub(crate) fn blocks(table: &Table, shown: &[usize]) -> Option<Blocks> {
         left_out.push(format!("the first {} of {} points are drawn", drawn.len(), rows.len()));
     }
     if thinned {
-        left_out.push(format!("of more than {DOTS} blocks, evenly spaced ones are drawn"));
+        left_out.push(format!("of more than {most} blocks, evenly spaced ones are drawn"));
     }
     let left_out = (!left_out.is_empty()).then(|| format!("Not all dots: {}.", left_out.join("; ")));
     Some(Blocks { panels, left_out })
 }
 
-/// One panel, and whether dots were left out.
-fn panel(table: &Table, row: &analysis::Row, shown: &[usize]) -> (String, bool) {
+/// One panel with at most so many dots of a variant, and whether dots were left out.
+fn panel(table: &Table, row: &analysis::Row, shown: &[usize], most: usize) -> (String, bool) {
     let thin = |values: &[BlockValue]| -> Vec<BlockValue> {
-        let every = values.len().div_ceil(DOTS).max(1);
+        let every = values.len().div_ceil(most).max(1);
         values.iter().step_by(every).copied().collect()
     };
     let cells: Vec<(usize, &[BlockValue])> =
         shown.iter().filter_map(|place| Some((*place, row.cells.get(*place)?.values.as_slice()))).collect();
-    let dots: Vec<(usize, Vec<BlockValue>)> = cells.iter().map(|(place, values)| (*place, thin(values))).collect();
+    let dots: Vec<(usize, Vec<BlockValue>)> =
+        cells.iter().map(|(place, values)| (*place, thin(values))).collect();
     let all = || dots.iter().flat_map(|(_, dots)| dots);
     let frame = Frame { left: 54.0, right: PANEL.0 - 10.0, top: 24.0, bottom: PANEL.1 - 22.0 };
     let axis = Axis::linear(all().map(|dot| dot.value), frame.bottom, frame.top);

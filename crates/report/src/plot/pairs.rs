@@ -18,7 +18,9 @@ pub(crate) fn pairs(analysis: &Analysis) -> Option<(String, Option<String>)> {
     for table in &analysis.tables {
         for row in &table.rows {
             let Ok(pair) = &row.aa else { continue };
-            let Some((estimate, low, high)) = pair.effect.as_ref().ok().and_then(effect_pct) else { continue };
+            let Some((estimate, low, high)) = pair.effect.as_ref().ok().and_then(effect_pct) else {
+                continue;
+            };
             if [estimate, low, high].iter().all(|figure| figure.is_finite()) {
                 let label = format!(
                     "{} {} {}",
@@ -64,9 +66,13 @@ pub(crate) fn pairs(analysis: &Analysis) -> Option<(String, Option<String>)> {
         let class = if *fired { "fired" } else { "v0" };
         svg.text("tick", (left - 8.0, y + 3.5), Anchor::End, &clipped(label, 34));
         svg.line(&format!("whisker {class}"), (axis.place(*low), y), (axis.place(*high), y));
-        let tip = format!("{label}: {estimate:+.2} % [{low:+.2}, {high:+.2}]{}", if *fired { ", fired" } else { "" });
+        let tip = format!(
+            "{label}: {estimate:+.2} % [{low:+.2}, {high:+.2}]{}",
+            if *fired { ", fired" } else { "" }
+        );
         svg.mark(&format!("mark {class}"), 0, (axis.place(*estimate), y), &tip);
     }
-    let note = (total > all.len()).then(|| format!("{} of {total} pairs are drawn, those that fired first.", all.len()));
+    let note = (total > all.len())
+        .then(|| format!("{} of {total} pairs are drawn, those that fired first.", all.len()));
     Some((svg.finish(), note))
 }

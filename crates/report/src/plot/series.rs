@@ -65,11 +65,16 @@ pub(crate) fn changes(table: &Table, shown: &[usize], margin_pct: f64) -> Option
     };
     let others: Vec<usize> = shown.iter().copied().filter(|place| *place > 0).collect();
     let lines = lines(table, &others, &mark);
-    let name = format!("change of {} of {} against {}", table.metric.name, table.workload, table.variants.first()?);
+    let name =
+        format!("change of {} of {} against {}", table.metric.name, table.workload, table.variants.first()?);
     draw(table, &lines, &name, "change (%), raw sign", Some(margin_pct))
 }
 
-fn lines<'a>(table: &'a Table, shown: &[usize], mark: &dyn Fn(usize, usize) -> Option<Mark>) -> Vec<Line<'a>> {
+fn lines<'a>(
+    table: &'a Table,
+    shown: &[usize],
+    mark: &dyn Fn(usize, usize) -> Option<Mark>,
+) -> Vec<Line<'a>> {
     let line = |place: &usize| {
         let marks: Vec<Mark> = (0..table.rows.len()).filter_map(|row| mark(row, *place)).collect();
         let finite = |mark: &Mark| [mark.value, mark.low, mark.high].iter().all(|figure| figure.is_finite());
@@ -97,14 +102,21 @@ fn tip(table: &Table, row: usize, cell: &Cell) -> String {
     tip
 }
 
-fn draw(table: &Table, lines: &[Line<'_>], title: &str, label: &str, margin_pct: Option<f64>) -> Option<String> {
+fn draw(
+    table: &Table,
+    lines: &[Line<'_>],
+    title: &str,
+    label: &str,
+    margin_pct: Option<f64>,
+) -> Option<String> {
     if lines.is_empty() {
         return None;
     }
     let names: Vec<(usize, &str)> = lines.iter().map(|line| (line.place, line.name)).collect();
     let top = legend_height(WIDTH, &names) + 20.0;
     let frame = Frame { left: 58.0, right: WIDTH - 10.0, top, bottom: top + HEIGHT };
-    let marks = || lines.iter().flat_map(|line| &line.marks).flat_map(|mark| [mark.value, mark.low, mark.high]);
+    let marks =
+        || lines.iter().flat_map(|line| &line.marks).flat_map(|mark| [mark.value, mark.low, mark.high]);
     let axis = match margin_pct {
         // The line of no change and the margin belong to the picture.
         Some(margin) => Axis::linear(marks().chain([-margin, margin]), frame.bottom, frame.top),
@@ -137,7 +149,8 @@ fn draw(table: &Table, lines: &[Line<'_>], title: &str, label: &str, margin_pct:
         let aside = (order as f64 - (lines.len() - 1) as f64 / 2.0) * apart;
         let x = |mark: &Mark| frame.column(mark.row, table.rows.len()) + aside;
         let class = colour(line.place);
-        let points: Vec<(f64, f64)> = line.marks.iter().map(|mark| (x(mark), axis.place(mark.value))).collect();
+        let points: Vec<(f64, f64)> =
+            line.marks.iter().map(|mark| (x(mark), axis.place(mark.value))).collect();
         if margin_pct.is_none() {
             svg.path(&format!("line {class}"), &points);
         }

@@ -257,6 +257,20 @@ impl<'p> Gather<'p> {
     }
 }
 
+/// A figure of this row, variant and metric with nothing in it yet.
+pub(crate) fn blank(row: &str, variant: &str, metric: &str) -> Summary {
+    Summary {
+        workload: String::new(),
+        point: Point::new(row),
+        variant: variant.into(),
+        metric: metric.into(),
+        value: None,
+        stddev: None,
+        cv_pct: None,
+        improvement_pct: None,
+    }
+}
+
 /// The words in which a source describes `variant`, if one of its lines does.
 pub(crate) fn words_of<'n>(notes: &'n [String], variant: &str) -> Option<&'n str> {
     notes.iter().find_map(|note| note.strip_prefix(variant)?.strip_prefix(": "))

@@ -6,8 +6,8 @@ mod gather;
 mod page;
 
 pub(crate) use check::Check;
-pub(crate) use gather::{Gather, NOTES, Workload, is_named_after, words_of};
-pub(crate) use page::{Page, number};
+pub(crate) use gather::{Gather, NOTES, Workload, blank, is_named_after, words_of};
+pub(crate) use page::{Page, cells, direction_of, number};
 
 use crate::Style;
 use experiment::{Header, Record};

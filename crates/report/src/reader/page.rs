@@ -1,4 +1,5 @@
 use super::ImportError;
+use experiment::Direction;
 
 /// A text as numbered lines, without the marks of a quoted mail and without spaces at the ends.
 #[derive(Debug)]
@@ -50,6 +51,22 @@ pub(crate) fn number(text: &str) -> Option<f64> {
         return None;
     }
     text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// The words between the borders of a table's row, where `line` is one.
+pub(crate) fn cells(line: &str) -> Option<Vec<&str>> {
+    let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
+    Some(inner.split('|').map(str::trim).collect())
+}
+
+/// Which way a metric is good whose source does not say: times and latencies are better when lower.
+pub(crate) fn direction_of(name: &str, unit: &str) -> Direction {
+    let time = matches!(unit, "s" | "sec" | "ms" | "us" | "ns" | "seconds") || unit.ends_with("/op");
+    let words = name.to_lowercase();
+    match time || ["time", "latency", "delay"].iter().any(|word| words.contains(word)) {
+        true => Direction::Lower,
+        false => Direction::Higher,
+    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! The style of the rwsem mail: the variants in a numbered list, each with its value.
 
-use super::boxed::direction_of;
 use super::shown;
 use crate::document::{Block, Cell, Head, Row, Table};
 use crate::figures::{signed_pct, thousands, verdict_word, wrap};
-use crate::reader::{Gather, Import, ImportError, Page, Workload, is_named_after, number, words_of};
+use crate::reader::{
+    Gather, Import, ImportError, Page, Workload, blank, direction_of, is_named_after, number, words_of,
+};
 use crate::style::Layout;
 use crate::{Options, resolution};
 use analysis::{Analysis, State, Verdict};
-use experiment::{Direction, Metric, Point, Summary};
+use experiment::{Direction, Metric, Summary};
 
 /// The metric of the CPU share of some functions with their callees.
 const SHARE: &str = "cpu_share";
@@ -272,7 +273,7 @@ fn take(gather: &mut Gather<'_>, page: &Page<'_>, list: &Listed) -> Result<(), I
     let mut variants = Vec::new();
     for (line, words, value) in &list.items {
         let variant = gather.variant(words);
-        gather.add(workload, *line, figure(&row, &variant, &name, *value))?;
+        gather.add(workload, *line, Summary { value: *value, ..blank(&row, &variant, &name) })?;
         variants.push(variant);
     }
     let sentence = list.after.split('\n').find_map(|text| Some((text, shares_of(text, variants.len())?)));
@@ -281,23 +282,10 @@ fn take(gather: &mut Gather<'_>, page: &Page<'_>, list: &Listed) -> Result<(), I
         gather.metric(workload, metric);
         let line = list.items.last().map_or(1, |(line, ..)| *line);
         for (variant, share) in variants.iter().zip(shares) {
-            gather.add(workload, line, figure(&row, variant, SHARE, Some(share)))?;
+            gather.add(workload, line, Summary { value: Some(share), ..blank(&row, variant, SHARE) })?;
         }
     }
     Ok(())
-}
-
-fn figure(row: &str, variant: &str, metric: &str, value: Option<f64>) -> Summary {
-    Summary {
-        workload: String::new(),
-        point: Point::new(row),
-        variant: variant.into(),
-        metric: metric.into(),
-        value,
-        stddev: None,
-        cv_pct: None,
-        improvement_pct: None,
-    }
 }
 
 /// `The throughput (jobs/min)`, or `The time (s, lower is better)` as kduel writes it.

@@ -2,8 +2,8 @@
 //! come out of archives.
 
 use super::{ABSOLUTE, COLUMN, PERCENT};
-use crate::reader::{Check, Gather, Import, ImportError, Page, Workload, number};
-use experiment::{Direction, Metric, Point, Statistic, Summary};
+use crate::reader::{Check, Gather, Import, ImportError, Page, Workload, blank, number};
+use experiment::{Direction, Metric, Statistic, Summary};
 use std::collections::{HashMap, HashSet};
 
 /// A block with its caption, before anything in it is understood.
@@ -253,21 +253,16 @@ fn take(
                 if order > 0 && column == 0 && seen.contains(row.label) {
                     continue;
                 }
-                let figure = |text: &str| number(text);
                 compare(check, &format!("{test} {} {variant}", row.label), cell, metric.direction);
                 let value = match block.unit {
-                    None => figure(cell.ratio),
+                    None => number(cell.ratio),
                     Some(_) => absolute.get(row.label).and_then(|values| *values.get(column)?),
                 };
                 let summary = Summary {
-                    workload: String::new(),
-                    point: Point::new(row.label),
-                    variant: variant.clone(),
-                    metric: metric.name.clone(),
                     value,
-                    stddev: None,
-                    cv_pct: figure(cell.cv),
-                    improvement_pct: figure(cell.improvement),
+                    cv_pct: number(cell.cv),
+                    improvement_pct: number(cell.improvement),
+                    ..blank(row.label, variant, &metric.name)
                 };
                 gather.add(place, row.line, summary)?;
             }
