@@ -176,18 +176,19 @@ fn p8_a_full_disk_stops_the_run_and_the_journal_stays_readable() {
     assert_eq!(run.status.code(), Some(2), "{}", stderr(&run));
     let complaint = stderr(&run);
     assert!(complaint.contains("full") || complaint.contains("space"), "{complaint}");
-    let trials = kduel.records_of(&disk.join("latest")).iter().filter(|r| r["kind"] == "trial").count();
-    assert!(trials > 10, "{trials}");
+    let trials = || kduel.records_of(&disk.join("latest")).iter().filter(|r| r["kind"] == "trial").count();
+    let before = trials();
+    assert!(before > 10, "{before}");
     let report = kduel.command(&["report"]).env("KDUEL_HOME", &disk).output().unwrap();
     assert!(report.status.success(), "{}", stderr(&report));
     // With space again, the run goes on where it stopped.
     std::fs::remove_file(disk.join("ballast")).unwrap();
-    let resumed = kduel.command(&["resume"]).env("KDUEL_HOME", &disk).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    let mut resume = kduel.command(&["resume"]);
+    let resumed =
+        resume.env("KDUEL_HOME", &disk).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the resumed run has done a trial", || trials() > before);
     kill_process(Pid::from_raw(resumed.id() as i32).unwrap(), Signal::INT).unwrap();
-    resumed.wait_with_output().unwrap();
-    let later = kduel.records_of(&disk.join("latest")).iter().filter(|r| r["kind"] == "trial").count();
-    assert!(later > trials, "{later}");
+    assert_eq!(resumed.wait_with_output().unwrap().status.code(), Some(130));
 }
 
 struct Unmount(std::path::PathBuf);

@@ -59,7 +59,9 @@ impl Kduel {
 
     pub fn records_of(&self, directory: &Path) -> Vec<serde_json::Value> {
         let journal = std::fs::read_to_string(directory.join("journal.jsonl")).expect("a journal");
-        journal
+        // What follows the last newline is being written.
+        let whole = journal.rfind('\n').map_or("", |end| &journal[..end]);
+        whole
             .lines()
             .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON lines")["record"].clone())
             .collect()
