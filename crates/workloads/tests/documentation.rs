@@ -1,0 +1,18 @@
+//! Every workload has a page, and the page names all its parameters and metrics.
+
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn every_workload_has_a_page_that_names_what_it_has() {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/workloads");
+    for workload in workloads::all() {
+        let description = workload.describe();
+        let path = pages.join(format!("{}.md", description.name));
+        let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let parameters = description.parameters.iter().map(|parameter| &parameter.name);
+        for name in parameters.chain(description.metrics.iter().map(|metric| &metric.name)) {
+            assert!(page.contains(&format!("`{name}`")), "{} does not name `{name}`", path.display());
+        }
+    }
+}
