@@ -29,6 +29,9 @@ pub struct View {
     /// Print the interval of each ratio
     #[arg(long)]
     intervals: bool,
+    /// Show the metrics that are not judged, too
+    #[arg(long)]
+    all_metrics: bool,
     /// Set the figures of another run, such as an imported one, beside these
     #[arg(long, value_name = "RUN")]
     beside: Option<String>,
@@ -92,6 +95,7 @@ pub fn print(home: &Home, run: &Path, view: &View) -> anyhow::Result<Outcome> {
         format,
         plain: view.plain,
         intervals: view.intervals,
+        all_metrics: view.all_metrics,
         colour: format == Format::Text && output::colour(),
         beside: beside.as_ref(),
         footer: run.header.imported.is_none().then(|| experiment::pack(&run.header.experiment)),

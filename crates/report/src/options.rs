@@ -14,6 +14,8 @@ pub struct Options<'a> {
     pub plain: bool,
     /// Put the interval of the ratio after each cell of the normalized style.
     pub intervals: bool,
+    /// Show every metric; without it only those that are judged. The formats json, csv and benchstat hold all.
+    pub all_metrics: bool,
     /// Colour the words of the verdicts in text.
     pub colour: bool,
     /// The longest line of text, in columns; at least 60 are taken.
@@ -31,6 +33,7 @@ impl Default for Options<'_> {
             format: Format::Text,
             plain: false,
             intervals: false,
+            all_metrics: false,
             colour: false,
             width: figures::WIDTH,
             beside: None,

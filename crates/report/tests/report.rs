@@ -10,7 +10,7 @@ use experiment::{Direction, Metric, Missing};
 use report::{Format, Options, ReportError, Style, render};
 
 fn options(style: &str) -> Options<'static> {
-    Options { style: Some(Style::parse(style).unwrap()), ..Options::default() }
+    Options { style: Some(Style::parse(style).unwrap()), all_metrics: true, ..Options::default() }
 }
 
 fn text(analysis: &Analysis, style: &str) -> String {
@@ -81,6 +81,15 @@ fn intervals_follow_the_cells_when_asked_for() {
     let with = render(&hackbench(), &Options { intervals: true, ..options("normalized") }).unwrap();
     assert!(with.contains("1.03 [ -3.20]( 0.12) - 1.022..1.042"), "{with}");
     assert_mailable(&with);
+}
+
+#[test]
+fn metrics_that_are_not_judged_are_named_and_shown_when_asked_for() {
+    let lock = global_lock(&["a", "b"]);
+    let judged = render(&lock, &Options { all_metrics: false, ..options("normalized") }).unwrap();
+    assert!(!judged.contains("per second") && judged.contains("Further metrics of global-lock"), "{judged}");
+    let all = text(&lock, "normalized");
+    assert!(all.contains("per second") && !all.contains("Further metrics"), "{all}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn figures(import: &Import) -> Vec<Summary> {
 
 fn text(analysis: &Analysis, style: &str) -> String {
     let style = Some(Style::parse(style).unwrap());
-    render(analysis, &Options { style, ..Options::default() }).unwrap()
+    render(analysis, &Options { style, all_metrics: true, ..Options::default() }).unwrap()
 }
 
 /// The lines of a report that hold its results.

@@ -2,7 +2,7 @@
 
 mod read;
 
-use super::{Reasons, head_name, shown};
+use super::{Reasons, further, head_name, shown, tables as chosen_tables};
 use crate::document::{Block, Cell, Head, Row, Table};
 use crate::figures::{short, wrap};
 use crate::reader::{Import, ImportError, Page};
@@ -38,7 +38,9 @@ impl Layout for Boxed {
 
     fn body(&self, analysis: &Analysis, options: &Options<'_>) -> Result<Vec<Block>, String> {
         let mut blocks = Vec::new();
-        for (place, table) in analysis.tables.iter().enumerate() {
+        let chosen = chosen_tables(analysis, options);
+        let places: Vec<usize> = chosen.iter().map(|(place, _)| *place).collect();
+        for (place, table) in chosen {
             let shown = shown(analysis, table);
             let title = title(table);
             let (forms, legend) = variant_heads(table, &shown);
@@ -57,6 +59,7 @@ impl Layout for Boxed {
                 blocks.push(Block::Table(block));
             }
         }
+        blocks.extend(further(analysis, &places));
         Ok(blocks)
     }
 

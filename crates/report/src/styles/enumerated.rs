@@ -1,6 +1,6 @@
 //! The style of the rwsem mail: the variants in a numbered list, each with its value.
 
-use super::shown;
+use super::{further, shown};
 use crate::document::{Block, Cell, Head, Row, Table};
 use crate::figures::{signed_pct, thousands, verdict_word, wrap};
 use crate::reader::{
@@ -34,9 +34,12 @@ impl Layout for Enumerated {
 
     fn body(&self, analysis: &Analysis, options: &Options<'_>) -> Result<Vec<Block>, String> {
         let mut blocks = Vec::new();
-        for (place, table) in
-            analysis.tables.iter().enumerate().filter(|(_, table)| table.metric.name != SHARE)
-        {
+        let mut places = Vec::new();
+        for (place, table) in super::tables(analysis, options) {
+            places.push(place);
+            if table.metric.name == SHARE {
+                continue;
+            }
             let share = analysis
                 .tables
                 .iter()
@@ -57,6 +60,7 @@ impl Layout for Enumerated {
                 blocks.push(Block::Table(list));
             }
         }
+        blocks.extend(further(analysis, &places));
         Ok(blocks)
     }
 

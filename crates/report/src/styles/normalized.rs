@@ -2,7 +2,7 @@
 
 mod read;
 
-use super::{Reasons, head_name, shown};
+use super::{Reasons, further, head_name, shown, tables};
 use crate::document::{Block, Cell, Head, Row, Table};
 use crate::figures::{short, significant, verdict_mark, wrap};
 use crate::reader::{Import, ImportError, Page};
@@ -61,7 +61,11 @@ impl Layout for Normalized {
             block.text = Some(lines);
             Block::Table(block)
         };
-        Ok(analysis.tables.iter().enumerate().map(block).collect())
+        let tables = tables(analysis, options);
+        let places: Vec<usize> = tables.iter().map(|(place, _)| *place).collect();
+        let mut blocks: Vec<Block> = tables.into_iter().map(block).collect();
+        blocks.extend(further(analysis, &places));
+        Ok(blocks)
     }
 
     fn knows(&self, page: &Page<'_>) -> bool {

@@ -2,7 +2,7 @@
 
 mod read;
 
-use super::{Reasons, shown};
+use super::{Reasons, further, shown};
 use crate::document::{Block, Cell, Head, Row, Table};
 use crate::figures::{bc, short, verdict_word, wrap};
 use crate::reader::{Import, ImportError, Page, words_of};
@@ -56,8 +56,15 @@ impl Layout for Scaling {
                 blocks.push(Block::Table(table));
             }
             blocks.extend(crossovers(analysis, pair).into_iter().map(Block::Paragraph));
-            blocks.extend(further(analysis, pair).map(Block::Paragraph));
         }
+        // A workload that is left out as a whole is named below.
+        let told = |place: &usize| {
+            let workload = &analysis.tables[*place].workload;
+            let pair = pairs.iter().find(|pair| pair.time.workload == *workload);
+            pair.is_none_or(|pair| [pair.place, pair.rate_place].contains(place))
+        };
+        let places: Vec<usize> = (0..analysis.tables.len()).filter(told).collect();
+        blocks.extend(further(analysis, &places));
         let left_out: Vec<&str> = analysis
             .tables
             .iter()
@@ -87,6 +94,7 @@ impl Layout for Scaling {
 /// The tables of one workload that belong together.
 struct Pair<'a> {
     place: usize,
+    rate_place: usize,
     time: &'a analysis::Table,
     rate: &'a analysis::Table,
     /// What makes seconds of the time's unit.
@@ -106,14 +114,15 @@ fn pairs(analysis: &Analysis) -> Vec<Pair<'_>> {
     for (place, time) in analysis.tables.iter().enumerate() {
         let taken = pairs.iter().any(|pair| pair.time.workload == time.workload);
         let Some(to_seconds) = seconds(&time.metric).filter(|_| !taken) else { continue };
-        let is_rate = |table: &&analysis::Table| {
+        let is_rate = |table: &analysis::Table| {
             table.workload == time.workload
                 && table.metric.direction == Direction::Higher
                 && table.metric.unit.ends_with("/s")
         };
-        if let Some(rate) = analysis.tables.iter().find(is_rate) {
+        if let Some((rate_place, rate)) = analysis.tables.iter().enumerate().find(|(_, table)| is_rate(table))
+        {
             let rates = rate.rows.iter().map(|row| (&row.point, row)).collect();
-            pairs.push(Pair { place, time, rate, to_seconds, rates });
+            pairs.push(Pair { place, rate_place, time, rate, to_seconds, rates });
         }
     }
     pairs
@@ -235,24 +244,6 @@ fn lines(table: &Table, title: &str, has_diff: bool, width: usize) -> Vec<String
         lines.push(String::new());
     }
     lines
-}
-
-/// A sentence on the metrics that the style has no column for.
-fn further(analysis: &Analysis, pair: &Pair<'_>) -> Option<String> {
-    let shown = [&pair.time.metric.name, &pair.rate.metric.name];
-    let others: Vec<&str> = analysis
-        .tables
-        .iter()
-        .filter(|table| table.workload == pair.time.workload && !shown.contains(&&table.metric.name))
-        .map(|table| table.metric.name.as_str())
-        .collect();
-    (!others.is_empty()).then(|| {
-        format!(
-            "Further metrics of {}, shown by --style normalized: {}.",
-            pair.time.workload,
-            others.join(", ")
-        )
-    })
 }
 
 fn capital(word: &str) -> String {
