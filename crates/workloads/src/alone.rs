@@ -1,5 +1,7 @@
 //! Tests that need a process to themselves: they fork, change limits, or count what is left behind.
 
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Uid, set_dumpable_behavior, setrlimit};
+use rustix::thread::set_thread_res_uid;
 use std::env;
 use std::fs;
 use std::process::Command;
@@ -38,4 +40,18 @@ fn possessions() -> (usize, usize, String) {
     let count = |path: &str| fs::read_dir(path).unwrap().count();
     let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     (count("/proc/self/fd"), count("/proc/self/task"), children)
+}
+
+/// Lets this process have no more than `count` tasks, by becoming a user who has no others. False where that needs
+/// root and this is not.
+pub fn limit_tasks(count: u64) -> bool {
+    let nobody = Uid::from_raw(54_321);
+    if set_thread_res_uid(nobody, nobody, nobody).is_err() {
+        println!("skipped: only root can become a user whose number of tasks it limits");
+        return false;
+    }
+    // Who changes the user may no longer look at itself in /proc, unless it says so.
+    set_dumpable_behavior(DumpableBehavior::Dumpable).unwrap();
+    setrlimit(Resource::Nproc, Rlimit { current: Some(count), maximum: Some(count) }).unwrap();
+    true
 }

@@ -1,5 +1,6 @@
 //! The clock of every measurement.
 
+use crate::Failure;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds of the monotonic raw clock: never set, never slewed.
@@ -15,6 +16,16 @@ pub fn seconds_between(start_ns: u64, end_ns: u64) -> f64 {
     (end_ns as i128 - start_ns as i128) as f64 / 1e9
 }
 
+/// Nanoseconds from `start_ns` to `end_ns`.
+///
+/// # Errors
+/// When the clock went backwards, which makes a trial missing.
+pub fn elapsed_ns(start_ns: u64, end_ns: u64) -> Result<u64, Failure> {
+    end_ns.checked_sub(start_ns).ok_or_else(|| {
+        Failure::Invariant(format!("the monotonic clock went backwards by {} ns", start_ns - end_ns))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,5 +35,7 @@ mod tests {
         assert_eq!(seconds_between(999_999_999, 3_000_000_000), 2.000000001);
         assert_eq!(seconds_between(2_000_000_000, 1_000_000_000), -1.0);
         assert!(now_ns() <= now_ns());
+        assert_eq!(elapsed_ns(999_999_999, 3_000_000_000).unwrap(), 2_000_000_001);
+        assert!(elapsed_ns(2, 1).unwrap_err().to_string().contains("backwards by 1 ns"));
     }
 }

@@ -91,6 +91,7 @@ pub fn run<T: Send, R>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alone::{alone, leaving_nothing, limit_tasks};
 
     #[test]
     fn nobody_works_before_the_gate_opens() {
@@ -112,5 +113,28 @@ mod tests {
         assert_eq!(before, 0);
         assert_eq!(results, [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(started.into_inner(), 8);
+    }
+
+    #[test]
+    fn m15_a_thread_that_cannot_start_releases_the_others() {
+        alone("crew::tests::m15_a_thread_that_cannot_start_releases_the_others", || {
+            if !limit_tasks(8) {
+                return;
+            }
+            let worked = AtomicU32::new(0);
+            let result = leaving_nothing(|| {
+                run(
+                    12,
+                    |_, gate| {
+                        if gate.wait() {
+                            worked.fetch_add(1, Ordering::SeqCst);
+                        }
+                    },
+                    |gate| gate.open(),
+                )
+            });
+            assert!(matches!(result, Err(Failure::Spawn { nth: 2..=8, count: 12, .. })), "{result:?}");
+            assert_eq!(worked.into_inner(), 0);
+        });
     }
 }

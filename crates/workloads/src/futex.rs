@@ -8,7 +8,7 @@ pub mod requeue;
 pub mod wake;
 pub mod wake_parallel;
 
-use crate::clock::now_ns;
+use crate::clock::{elapsed_ns, now_ns};
 use crate::shared::{Semantics, room_for, semantics, with_shared};
 use crate::{Failure, Trial};
 use asleep::Sleepers;
@@ -188,14 +188,26 @@ fn broken(call: &str, error: Errno) -> Failure {
     Failure::Invariant(format!("{call} failed: {error}"))
 }
 
-/// Milliseconds between two stamps; negative if the clock went backwards.
-fn ms_between(start_ns: u64, end_ns: u64) -> f64 {
-    (end_ns as i128 - start_ns as i128) as f64 / 1e6
+/// Milliseconds between two stamps.
+fn elapsed_ms(start_ns: u64, end_ns: u64) -> Result<f64, Failure> {
+    Ok(elapsed_ns(start_ns, end_ns)? as f64 / 1e6)
 }
 
-/// A rate as the original computes it: over whole seconds, unless there is none.
-fn rate_in_whole_seconds(count: u64, elapsed_s: f64) -> f64 {
-    count as f64 / if elapsed_s < 1.0 { elapsed_s } else { elapsed_s.floor() }
+/// Times from start to end, in nanoseconds.
+type Interval = (u64, u64);
+
+/// The rate of a thread that did `count` operations: over its own interval with strict semantics, and with original
+/// ones over that of the whole run, in whole seconds unless there is none.
+fn rate(semantics: Semantics, count: u64, own: Interval, whole: Interval) -> Result<f64, Failure> {
+    let seconds = |(start_ns, end_ns)| Ok::<f64, Failure>(elapsed_ns(start_ns, end_ns)? as f64 / 1e9);
+    let elapsed_s = match semantics {
+        Semantics::Strict => seconds(own)?,
+        Semantics::Original => match seconds(whole)? {
+            elapsed_s if elapsed_s < 1.0 => elapsed_s,
+            elapsed_s => elapsed_s.floor(),
+        },
+    };
+    Ok(count as f64 / elapsed_s)
 }
 
 /// Leaves the mean of the rates of all threads as the sample, and the extremes beside it.
@@ -316,8 +328,10 @@ mod tests {
 
     #[test]
     fn intervals_beyond_one_second_do_not_wrap() {
-        assert_eq!(ms_between(999_999_000, 3_000_000_000), 2000.001);
-        assert_eq!(rate_in_whole_seconds(30, 10.9), 3.0);
-        assert_eq!(rate_in_whole_seconds(30, 0.5), 60.0);
+        assert_eq!(elapsed_ms(999_999_000, 3_000_000_000).unwrap(), 2000.001);
+        let (own, whole) = ((2_000_000_000, 12_500_000_000), (1_000_000_000, 13_000_000_000 - 1));
+        assert_eq!(rate(Semantics::Strict, 42, own, whole).unwrap(), 4.0);
+        assert_eq!(rate(Semantics::Original, 44, own, whole).unwrap(), 4.0);
+        assert_eq!(rate(Semantics::Original, 30, own, (0, 500_000_000)).unwrap(), 60.0);
     }
 }

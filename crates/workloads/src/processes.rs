@@ -5,6 +5,7 @@ use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getppid, kill_process, set_parent_process_death_signal, wait,
     waitpid,
 };
+use std::collections::HashSet;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -12,15 +13,10 @@ use std::process::ExitStatus;
 /// The children that were forked and not yet reaped. Dropping it kills and reaps the rest.
 #[derive(Debug, Default)]
 pub struct Children {
-    alive: Vec<Pid>,
+    alive: HashSet<Pid>,
 }
 
 impl Children {
-    /// No children yet, with room for `count` so that none of their forks copies a list that just moved.
-    pub fn with_capacity(count: usize) -> Children {
-        Children { alive: Vec::with_capacity(count) }
-    }
-
     /// Forks a child that runs `body` and leaves with the status that it returns, without any clean-up of this
     /// program. The child is killed when this thread ends.
     ///
@@ -83,10 +79,9 @@ impl Children {
     }
 
     fn reaped(&mut self, pid: Pid, status: WaitStatus) -> Result<(), String> {
-        let Some(place) = self.alive.iter().position(|alive| *alive == pid) else {
+        if !self.alive.remove(&pid) {
             return Ok(());
-        };
-        self.alive.swap_remove(place);
+        }
         match ending(ExitStatus::from_raw(status.as_raw())) {
             None => Ok(()),
             Some(how) => Err(format!("process {} of the workload {how}", pid.as_raw_nonzero())),

@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::originals::last_line;
 use experiment::Params;
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Deserializer, Value};
 
 /// Where the value stands in what the command prints.
 #[derive(Debug)]
@@ -90,18 +90,14 @@ fn pointer(path: &str) -> String {
 }
 
 /// The JSON in what a command printed: all of it, or else the last line that is JSON by itself, or what begins at
-/// the first brace.
+/// the first brace, whatever follows it.
 fn document(stdout: &str) -> Option<Value> {
-    let whole = || serde_json::from_str(stdout).ok();
-    let from_brace = || serde_json::from_str(&stdout[stdout.find('{')?..]).ok();
-    let line = || {
-        stdout
-            .lines()
-            .rev()
-            .filter(|line| line.starts_with(['{', '[']))
-            .find_map(|line| serde_json::from_str(line).ok())
-    };
-    whole().or_else(line).or_else(from_brace)
+    let lines = || stdout.lines().rev().filter(|line| line.starts_with(['{', '[']));
+    let from_brace = || Deserializer::from_str(&stdout[stdout.find('{')?..]).into_iter().next()?.ok();
+    serde_json::from_str(stdout)
+        .ok()
+        .or_else(|| lines().find_map(|line| serde_json::from_str(line).ok()))
+        .or_else(from_brace)
 }
 
 fn json_number(value: &Value) -> Result<f64, Failure> {
@@ -136,6 +132,7 @@ mod tests {
         let json = Figures::Pointer(pointer("jobs.0.iops"));
         assert_eq!(json.read(r#"{"jobs": [{"iops": [1, 2.5e3]}]}"#, "").unwrap(), [1.0, 2500.0]);
         assert_eq!(json.read("fio: starting\n{\"jobs\": [{\"iops\": \"7\"}]}\n", "warning").unwrap(), [7.0]);
+        assert_eq!(json.read("start\n{\n\"jobs\": [{\"iops\": 8}]\n}\nend\n", "").unwrap(), [8.0]);
         assert_eq!(Figures::Pointer(pointer("/a~1b")).read("{\n\"a/b\": -1\n}", "").unwrap(), [-1.0]);
         assert!(Figures::None.read("1", "2").unwrap().is_empty());
     }

@@ -2,7 +2,7 @@
 
 use super::command_line::CommandLine;
 use crate::Failure;
-use crate::clock::{now_ns, seconds_between};
+use crate::clock::{elapsed_ns, now_ns};
 use crate::originals::{die_with_parent, failed_command};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
@@ -56,7 +56,7 @@ pub fn run(command: &CommandLine) -> Result<Ended, Failure> {
         return Err(failure);
     }
     Ok(Ended {
-        time_s: seconds_between(start_ns, end_ns),
+        time_s: elapsed_ns(start_ns, end_ns)? as f64 / 1e9,
         user_s: after.user_s - before.user_s,
         system_s: after.system_s - before.system_s,
         max_rss_mib: after.max_rss_kib / 1024.0,

@@ -1,8 +1,8 @@
 //! futex-hash: how fast threads look up futexes in the kernel's hash.
 
-use super::{Setup, Special, description, runtime};
-use crate::clock::{now_ns, seconds_between};
-use crate::shared::{Semantics, warmup};
+use super::{Setup, Special, description, rate, runtime};
+use crate::clock::now_ns;
+use crate::shared::warmup;
 use crate::{Failure, Trial, Workload, crew, originals};
 use experiment::{Description, Direction, Metric, Parameter, Params};
 use rustix::io::Errno;
@@ -91,12 +91,8 @@ fn look_up(setup: &Setup, futexes: usize, runtime: Duration) -> Result<Vec<f64>,
                 lookups.odd, lookups.calls
             )));
         }
-        rates.push(match setup.semantics {
-            Semantics::Original => {
-                super::rate_in_whole_seconds(lookups.calls, seconds_between(start_ns, end_ns))
-            }
-            Semantics::Strict => lookups.calls as f64 / seconds_between(lookups.start_ns, lookups.end_ns),
-        });
+        let own = (lookups.start_ns, lookups.end_ns);
+        rates.push(rate(setup.semantics, lookups.calls, own, (start_ns, end_ns))?);
     }
     Ok(rates)
 }
@@ -131,6 +127,7 @@ fn until_done(words: &[AtomicU32], flags: futex::Flags, done: &AtomicBool) -> Lo
 mod tests {
     use super::*;
     use crate::futex::tests::{bogus_flags, setup};
+    use crate::shared::Semantics;
 
     #[test]
     fn a_call_that_does_not_return_eagain_fails_the_trial() {

@@ -1,7 +1,7 @@
 //! futex-lock-pi: how fast threads pass on a lock with priority inheritance.
 
-use super::{Setup, Special, broken, description, runtime};
-use crate::clock::{now_ns, seconds_between};
+use super::{Setup, Special, broken, description, rate, runtime};
+use crate::clock::now_ns;
 use crate::shared::{Semantics, warmup};
 use crate::{Failure, Trial, Workload, crew, originals};
 use experiment::{Description, Direction, Metric, Parameter, Params};
@@ -119,11 +119,10 @@ fn pass_on(setup: &Setup, locks: &Locks, runtime: Duration) -> Result<Vec<f64>, 
             "the lock was taken {locked} times, and its holders counted {taken}: two held it at once"
         )));
     }
-    let rates = threads.iter().map(|thread| match setup.semantics {
-        Semantics::Original => super::rate_in_whole_seconds(thread.count, seconds_between(start_ns, end_ns)),
-        Semantics::Strict => thread.count as f64 / seconds_between(thread.start_ns, thread.end_ns),
-    });
-    Ok(rates.collect())
+    let of = |thread: &Passes| {
+        rate(setup.semantics, thread.count, (thread.start_ns, thread.end_ns), (start_ns, end_ns))
+    };
+    threads.iter().map(of).collect()
 }
 
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! futex-requeue: how long it takes to move all threads that wait for one futex to another.
 
-use super::{Setup, Sleepers, Special, Word, broken, description, ms_between, repeat, report_empty_calls};
+use super::{Setup, Sleepers, Special, Word, broken, description, elapsed_ms, repeat, report_empty_calls};
 use crate::shared::warm_up;
 use crate::{Failure, Trial, Workload, crew, originals};
 use experiment::{Description, Direction, Metric, Parameter, Params};
@@ -65,7 +65,7 @@ impl Workload for FutexRequeue {
         let mut empty_calls = 0;
         for _ in 0..params.count("repeat")? {
             let moving = once()?;
-            trial.sample("latency", ms_between(moving.start_ns, moving.end_ns))?;
+            trial.sample("latency", elapsed_ms(moving.start_ns, moving.end_ns)?)?;
             empty_calls += moving.empty_calls;
         }
         report_empty_calls(empty_calls, trial);

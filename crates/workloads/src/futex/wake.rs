@@ -1,6 +1,6 @@
 //! futex-wake: how long it takes to wake all threads that wait for one futex.
 
-use super::{Setup, Sleepers, Special, Word, broken, description, ms_between, repeat, report_empty_calls};
+use super::{Setup, Sleepers, Special, Word, broken, description, elapsed_ms, repeat, report_empty_calls};
 use crate::shared::warm_up;
 use crate::{Failure, Trial, Workload, crew, originals};
 use experiment::{Description, Direction, Metric, Parameter, Params};
@@ -47,7 +47,7 @@ impl Workload for FutexWake {
         let mut empty_calls = 0;
         for _ in 0..params.count("repeat")? {
             let wakeup = wake_once(&setup, nwakes)?;
-            trial.sample("latency", ms_between(wakeup.start_ns, wakeup.end_ns))?;
+            trial.sample("latency", elapsed_ms(wakeup.start_ns, wakeup.end_ns)?)?;
             empty_calls += wakeup.empty_calls;
         }
         report_empty_calls(empty_calls, trial);

@@ -1,6 +1,6 @@
 //! futex-wake-parallel: how long a wake-up call takes when several threads make one at the same time.
 
-use super::{Setup, Sleepers, Special, Word, broken, description, ms_between, repeat};
+use super::{Setup, Sleepers, Special, Word, broken, description, elapsed_ms, repeat};
 use crate::shared::warm_up;
 use crate::{Failure, Trial, Workload, crew, originals};
 use experiment::{Description, Direction, Metric, Parameter, Params};
@@ -102,7 +102,10 @@ fn wake_at(setup: &Setup, nwakers: usize, word: &Word) -> Result<f64, Failure> {
             setup.threads
         )));
     }
-    let total_ms: f64 = wakeups.iter().map(|wakeup| ms_between(wakeup.start_ns, wakeup.end_ns)).sum();
+    let mut total_ms = 0.0;
+    for wakeup in &wakeups {
+        total_ms += elapsed_ms(wakeup.start_ns, wakeup.end_ns)?;
+    }
     Ok(total_ms / wakeups.len().max(1) as f64)
 }
 

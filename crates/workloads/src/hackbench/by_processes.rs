@@ -66,8 +66,7 @@ impl Staff {
         let words = SharedWords::new(count * WORDS).map_err(|error| {
             Failure::Refused(format!("no memory for the reports of {count} processes: {error}"))
         })?;
-        let (children, names) = (Children::with_capacity(count), Vec::with_capacity(count));
-        Ok(Staff { count, children, names, words })
+        Ok(Staff { count, children: Children::default(), names: Vec::with_capacity(count), words })
     }
 
     fn fork(&mut self, name: TaskName, body: impl FnOnce() -> Done) -> Result<(), Failure> {
