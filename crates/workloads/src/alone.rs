@@ -42,8 +42,8 @@ fn possessions() -> (usize, usize, String) {
     (count("/proc/self/fd"), count("/proc/self/task"), children)
 }
 
-/// Lets this process have no more than `count` tasks, by becoming a user who has no others. False where that needs
-/// root and this is not.
+/// Lets this process have no more than `count` tasks, by becoming a user who has no others. False where that
+/// needs root and this is not.
 pub fn limit_tasks(count: u64) -> bool {
     let nobody = Uid::from_raw(54_321);
     if set_thread_res_uid(nobody, nobody, nobody).is_err() {

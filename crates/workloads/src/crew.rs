@@ -60,8 +60,9 @@ fn wake_all(word: &AtomicU32) {
     let _ = futex::wake(word, futex::Flags::PRIVATE, i32::MAX as u32);
 }
 
-/// Starts `count` threads that run `body(index, gate)`, waits until all have called [`Gate::wait`], and then calls
-/// `conduct`, which must open the gate. Returns what `conduct` returned and what each thread did, by index.
+/// Starts `count` threads that run `body(index, gate)`, waits until all have called [`Gate::wait`], and then
+/// calls `conduct`, which must open the gate. Returns what `conduct` returned and what each thread did, by
+/// index.
 ///
 /// # Errors
 /// When a thread cannot be started: the others are released, leave and are joined first. When a thread panics.

@@ -57,14 +57,14 @@ impl Workload for Exec {
         Description {
             name: "exec".into(),
             summary: "any command: its wall time and what it prints".into(),
-            about: "Runs `command` once per trial, with nothing on its standard input. It is split into words as a shell \
-                    splits them ('...', \"...\" and \\ quote), but no shell runs unless `shell=on`. In every \
-                    word `{point}` stands for the point, `{seed}` for the seed of the trial, `{cpus}` for the \
-                    list of CPUs that it may use, and `{a}` to `{d}` for the parameters of these names; `{{` and \
-                    `}}` around a word stand for plain braces.\n\n\
-                    The metric `value` is there if `regex` or `json` says where it is printed. Each match, and each \
-                    number of a JSON array, is a sample. Then `value` is what is judged, and else the wall \
-                    time. A command that does not leave with status 0 yields nothing."
+            about: "Runs `command` once per trial, with nothing on its standard input. It is split into \
+                    words as a shell splits them ('...', \"...\" and \\ quote), but no shell runs unless \
+                    `shell=on`. In every word `{point}` stands for the point, `{seed}` for the seed of the \
+                    trial, `{cpus}` for the list of CPUs that it may use, and `{a}` to `{d}` for the \
+                    parameters of these names; `{{` and `}}` around a word stand for plain braces.\n\n\
+                    The metric `value` is there if `regex` or `json` says where it is printed. Each match, \
+                    and each number of a JSON array, is a sample. Then `value` is what is judged, and else \
+                    the wall time. A command that does not leave with status 0 yields nothing."
                 .into(),
             source: "kduel's own.".into(),
             axis: Axis {

@@ -1,23 +1,22 @@
 //! The futex workloads, after `perf bench futex`: what they share.
 
-mod asleep;
 mod buckets;
 pub mod hash;
 pub mod lock_pi;
+mod rates;
 pub mod requeue;
+mod waiters;
 pub mod wake;
 pub mod wake_parallel;
 
 use crate::clock::{elapsed_ns, now_ns};
 use crate::shared::{Semantics, room_for, semantics, with_shared};
 use crate::{Failure, Trial};
-use asleep::Sleepers;
 use buckets::Buckets;
-use experiment::{Axis, Description, Metric, Parameter, Params, Point};
+use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
 use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::thread::futex;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What the description of one futex workload says that the others' do not.
 struct Special<'a> {
@@ -39,8 +38,8 @@ fn description(special: Special) -> Description {
         -1,
         -1,
         1 << 24,
-        "slots of the hash that the process has to itself: a power of two from 2, 0 for the global hash, -1 to \
-         leave it alone",
+        "slots of the hash that the process has to itself: a power of two from 2, 0 for the global hash, -1 \
+         to leave it alone",
     ));
     let subcommand = special.name.trim_start_matches("futex-");
     Description {
@@ -73,10 +72,16 @@ fn repeat() -> Parameter {
     Parameter::integer("repeat", 10, 1, 1_000_000, "runs inside a trial; each is a sample")
 }
 
-/// The parameter for the time that a trial runs.
-fn runtime() -> Parameter {
-    Parameter::decimal("runtime", 10.0, 0.01, 86_400.0, "seconds for which the threads work")
+/// The metric of those that time calls.
+fn latency(help: &str) -> Metric {
+    Metric::new("latency", "ms", Direction::Lower, "time in ms", help)
 }
+
+/// What those that let threads wait have in common.
+const WAITING_QUIRKS: &str = "With original semantics the clock starts a tenth of a second after the threads \
+                              were let go, whether or not they sleep by then, and reads whole microseconds; \
+                              with strict semantics each waiter has been seen asleep. Intervals beyond one \
+                              second are right in both.";
 
 /// What all futex workloads need to know.
 struct Setup {
@@ -88,13 +93,14 @@ struct Setup {
 }
 
 impl Setup {
-    /// Reads the parameters and prepares the process. Must come before the first thread, which is when the kernel
-    /// chooses a hash.
+    /// Reads the parameters and prepares the process. Must come before the first thread, which is when the
+    /// kernel chooses a hash.
     fn new(params: &Params, trial: &Trial) -> Result<Setup, Failure> {
         if params.flag("mlockall")? {
             mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).map_err(|error| {
                 Failure::Refused(format!(
-                    "memory cannot be locked: {error}; raise the limit (`ulimit -l unlimited` as root) or leave out mlockall"
+                    "memory cannot be locked: {error}; raise the limit (`ulimit -l unlimited` as root) or \
+                     leave out mlockall"
                 ))
             })?;
         }
@@ -123,54 +129,6 @@ impl Setup {
             Semantics::Strict => now_ns(),
         }
     }
-
-    /// Waits until those who are about to wait for `word` do so: with original semantics for the tenth of a second
-    /// that the original takes to be enough, with strict ones until each is seen asleep there.
-    fn let_fall_asleep(&self, sleepers: &Sleepers, word: &Word) -> Result<(), Failure> {
-        match self.semantics {
-            Semantics::Original => std::thread::sleep(std::time::Duration::from_millis(100)),
-            Semantics::Strict => sleepers.prove_asleep(word)?,
-        }
-        Ok(())
-    }
-}
-
-/// A futex with a cache line to itself, and 0 in it until it is released.
-#[repr(align(128))]
-#[derive(Default)]
-struct Word {
-    futex: AtomicU32,
-    /// Threads whose wait ended without a wake-up.
-    left_early: AtomicU32,
-}
-
-impl Word {
-    /// Waits until woken; not at all where the value is no longer 0.
-    fn wait(&self, flags: futex::Flags) -> Result<(), Errno> {
-        loop {
-            match futex::wait(&self.futex, flags, 0, None) {
-                Ok(()) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(error) => {
-                    self.left_early.fetch_add(1, Ordering::Relaxed);
-                    return Err(error);
-                }
-            }
-        }
-    }
-
-    /// Whether, with `woken` of `threads` woken, nobody is left who could be.
-    fn is_deserted(&self, woken: usize, threads: usize) -> bool {
-        woken + self.left_early.load(Ordering::Relaxed) as usize >= threads
-    }
-
-    /// Lets go whoever waits or still will, so that no thread is left behind whatever went wrong. Returns how many
-    /// were waiting.
-    fn release(&self, flags: futex::Flags) -> usize {
-        self.futex.store(1, Ordering::Release);
-        // Waking cannot fail on an aligned word of our own.
-        futex::wake(&self.futex, flags, i32::MAX as u32).unwrap_or(0)
-    }
 }
 
 /// Says how many calls of the measured loop found nobody waiting, and that they are part of the time.
@@ -193,33 +151,9 @@ fn elapsed_ms(start_ns: u64, end_ns: u64) -> Result<f64, Failure> {
     Ok(elapsed_ns(start_ns, end_ns)? as f64 / 1e6)
 }
 
-/// Times from start to end, in nanoseconds.
-type Interval = (u64, u64);
-
-/// The rate of a thread that did `count` operations: over its own interval with strict semantics, and with original
-/// ones over that of the whole run, in whole seconds unless there is none.
-fn rate(semantics: Semantics, count: u64, own: Interval, whole: Interval) -> Result<f64, Failure> {
-    let seconds = |(start_ns, end_ns)| Ok::<f64, Failure>(elapsed_ns(start_ns, end_ns)? as f64 / 1e9);
-    let elapsed_s = match semantics {
-        Semantics::Strict => seconds(own)?,
-        Semantics::Original => match seconds(whole)? {
-            elapsed_s if elapsed_s < 1.0 => elapsed_s,
-            elapsed_s => elapsed_s.floor(),
-        },
-    };
-    Ok(count as f64 / elapsed_s)
-}
-
-/// Leaves the mean of the rates of all threads as the sample, and the extremes beside it.
-fn report_rates(rates: &[f64], trial: &mut Trial) -> Result<(), Failure> {
-    trial.sample("rate", rates.iter().sum::<f64>() / rates.len().max(1) as f64)?;
-    trial.counter("rate of the slowest thread", rates.iter().copied().fold(f64::INFINITY, f64::min));
-    trial.counter("rate of the fastest thread", rates.iter().copied().fold(0.0, f64::max));
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::waiters::Word;
     use super::*;
     use crate::Workload;
     use crate::alone::{alone, leaving_nothing};
@@ -329,9 +263,5 @@ mod tests {
     #[test]
     fn intervals_beyond_one_second_do_not_wrap() {
         assert_eq!(elapsed_ms(999_999_000, 3_000_000_000).unwrap(), 2000.001);
-        let (own, whole) = ((2_000_000_000, 12_500_000_000), (1_000_000_000, 13_000_000_000 - 1));
-        assert_eq!(rate(Semantics::Strict, 42, own, whole).unwrap(), 4.0);
-        assert_eq!(rate(Semantics::Original, 44, own, whole).unwrap(), 4.0);
-        assert_eq!(rate(Semantics::Original, 30, own, (0, 500_000_000)).unwrap(), 60.0);
     }
 }

@@ -21,16 +21,16 @@ impl Workload for Hackbench {
         Description {
             name: "hackbench".into(),
             summary: "time until groups of senders and receivers have passed all their messages".into(),
-            about: "Each group has `fds` senders, `fds` receivers and `fds` channels. Every sender writes `loops` \
-                    messages of `datasize` bytes to each channel of its group, and receiver j reads channel j, so \
-                    that a group passes fds x fds x loops messages. The tasks are processes or threads, the \
-                    channels stream socket pairs or pipes.\n\n\
+            about: "Each group has `fds` senders, `fds` receivers and `fds` channels. Every sender writes \
+                    `loops` messages of `datasize` bytes to each channel of its group, and receiver j reads \
+                    channel j, so that a group passes fds x fds x loops messages. The tasks are processes or \
+                    threads, the channels stream socket pairs or pipes.\n\n\
                     Every task reports that it is there and then polls one common channel. The clock starts \
-                    just before a single byte is written to it, so that waking all tasks at once is part of what \
-                    is measured. With original semantics it stops when the last task is reaped or joined, so that \
-                    the end of all tasks is part of it too. With strict semantics it stops when the last receiver has \
-                    its last message, and every message carries its sender and number, which the receiver \
-                    checks."
+                    just before a single byte is written to it, so that waking all tasks at once is part of \
+                    what is measured. With original semantics it stops when the last task is reaped or \
+                    joined, so that the end of all tasks is part of it too. With strict semantics it stops \
+                    when the last receiver has its last message, and every message carries its sender and \
+                    number, which the receiver checks."
                 .into(),
             source: "hackbench of rt-tests 2.4 and `perf bench sched messaging`. The time is not cut off to \
                      milliseconds as both originals do, and the buffers are always initialised."

@@ -40,8 +40,8 @@ pub trait Workload: Sync {
         self.describe()
     }
 
-    /// Does the work once for the point of `trial` and leaves its samples there. Called in a process of its own,
-    /// with a single thread, so it may fork.
+    /// Does the work once for the point of `trial` and leaves its samples there. Called in a process of its
+    /// own, with a single thread, so it may fork.
     ///
     /// # Errors
     /// When the work could not be done, or did not add up. A failed trial is missing, never a number.

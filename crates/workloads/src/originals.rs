@@ -1,5 +1,5 @@
-//! The original programs: found, run and read where they are installed, so that kduel's own implementations can be
-//! set against them.
+//! The original programs: found, run and read where they are installed, so that kduel's own implementations can
+//! be set against them.
 
 pub mod hackbench;
 pub mod perf_futex;

@@ -24,10 +24,11 @@ impl Children {
     /// When the kernel refuses another process.
     pub fn fork(&mut self, body: impl FnOnce() -> u8) -> io::Result<()> {
         let parent = rustix::process::getpid();
-        // SAFETY: The child shares nothing but what it maps as shared. It runs `body` and leaves by `_exit`, also
-        // when `body` panics, so it never returns into the frames that it copied. A trial has a single thread when
-        // it forks, so no lock can be held by a thread that the child does not have; where a test forks in a
-        // process with more threads, the bodies only make system calls on memory that they already own.
+        // SAFETY: The child shares nothing but what it maps as shared. It runs `body` and leaves by `_exit`,
+        // also when `body` panics, so it never returns into the frames that it copied. A trial has a single
+        // thread when it forks, so no lock can be held by a thread that the child does not have; where a test
+        // forks in a process with more threads, the bodies only make system calls on memory that they already
+        // own.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
@@ -46,8 +47,8 @@ impl Children {
         }
     }
 
-    /// Waits until all have ended. Stops at the first that did not leave with status 0, and says how it ended; the
-    /// others are then killed when this value is dropped.
+    /// Waits until all have ended. Stops at the first that did not leave with status 0, and says how it ended;
+    /// the others are then killed when this value is dropped.
     ///
     /// # Errors
     /// How the first bad one ended.

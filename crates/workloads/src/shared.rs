@@ -74,8 +74,8 @@ pub fn warmup(params: &Params) -> Result<Duration, Failure> {
     Ok(Duration::from_secs_f64(params.decimal("warmup")?))
 }
 
-/// Makes sure before the first of them that a trial's tasks and files fit into every limit, and raises the limit of
-/// open files where that needs no permission.
+/// Makes sure before the first of them that a trial's tasks and files fit into every limit, and raises the
+/// limit of open files where that needs no permission.
 ///
 /// # Errors
 /// With every limit that is too low and what raises it.

@@ -38,7 +38,8 @@ impl Deref for SharedWords {
     type Target = [AtomicU64];
 
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: The mapping holds `len` words, page-aligned and zero at first, which is a legal value, until drop.
+        // SAFETY: The mapping holds `len` words, page-aligned and zero at first, which is a legal value, until
+        // drop.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

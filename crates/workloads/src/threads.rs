@@ -1,6 +1,6 @@
-//! Threads of the C library, without what the standard library adds to each of them: a signal stack of its own, which
-//! is mapped at its start and unmapped at its end. The end of a thread is part of what some workloads measure, and
-//! competes for the CPU with what others do.
+//! Threads of the C library, without what the standard library adds to each of them: a signal stack of its own,
+//! which is mapped at its start and unmapped at its end. The end of a thread is part of what some workloads
+//! measure, and competes for the CPU with what others do.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,8 +18,8 @@ struct Job<'env, T> {
     result: Option<T>,
 }
 
-/// A thread that has been joined, with everything that its body holds. Nothing of it is freed before this is dropped,
-/// so that freeing need not be measured.
+/// A thread that has been joined, with everything that its body holds. Nothing of it is freed before this is
+/// dropped, so that freeing need not be measured.
 pub struct Ended<'env, T>(Box<Job<'env, T>>);
 
 impl<T> Ended<'_, T> {
@@ -29,8 +29,8 @@ impl<T> Ended<'_, T> {
     }
 }
 
-/// Calls `conduct`, which may start threads with stacks of `stack_bytes`, and returns what it returned when all of
-/// them have ended.
+/// Calls `conduct`, which may start threads with stacks of `stack_bytes`, and returns what it returned when all
+/// of them have ended.
 pub fn scope<'env, T: Send, R>(stack_bytes: usize, conduct: impl FnOnce(&mut Scope<'env, T>) -> R) -> R {
     // It joins what still runs when it is dropped, also while a panic unwinds.
     let mut scope = Scope { stack_bytes, running: Vec::new() };
@@ -87,8 +87,9 @@ fn create<T>(stack_bytes: usize, job: NonNull<Job<'_, T>>) -> io::Result<libc::p
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
     };
-    // SAFETY: the attributes are initialised before they are used and destroyed once. The job lives until the thread
-    // has been joined, which `Scope` does before `'env` ends, and is Send because its body and result are.
+    // SAFETY: the attributes are initialised before they are used and destroyed once. The job lives until the
+    // thread has been joined, which `Scope` does before `'env` ends, and is Send because its body and result
+    // are.
     unsafe {
         let mut attributes = std::mem::zeroed();
         checked(libc::pthread_attr_init(&mut attributes))?;

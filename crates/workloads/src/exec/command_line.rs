@@ -107,8 +107,8 @@ fn fill_in(word: &str, stands_for: impl Fn(&str) -> Result<String, Failure>) -> 
     Ok(filled)
 }
 
-/// Splits a command into words: blanks separate them, `'…'` quotes everything, `"…"` everything but `\"` and `\\`,
-/// and `\` the next character.
+/// Splits a command into words: blanks separate them, `'…'` quotes everything, `"…"` everything but `\"` and
+/// `\\`, and `\` the next character.
 fn split(command: &str) -> Result<Vec<String>, Failure> {
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;

@@ -33,7 +33,7 @@ impl Figures {
                 match regex.captures_len() {
                     2 => Ok(Figures::Matches(regex)),
                     groups => Err(Failure::Refused(format!(
-                        "the regular expression `{text}` must have one group, (...), around the value, and has {}",
+                        "`{text}` must have one group, (...), around the value, and has {}",
                         groups - 1
                     ))),
                 }
@@ -89,8 +89,8 @@ fn pointer(path: &str) -> String {
     path.split('.').map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1"))).collect()
 }
 
-/// The JSON in what a command printed: all of it, or else the last line that is JSON by itself, or what begins at
-/// the first brace, whatever follows it.
+/// The JSON in what a command printed: all of it, or else the last line that is JSON by itself, or what begins
+/// at the first brace, whatever follows it.
 fn document(stdout: &str) -> Option<Value> {
     let lines = || stdout.lines().rev().filter(|line| line.starts_with(['{', '[']));
     let from_brace = || Deserializer::from_str(&stdout[stdout.find('{')?..]).into_iter().next()?.ok();

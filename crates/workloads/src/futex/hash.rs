@@ -1,10 +1,9 @@
 //! futex-hash: how fast threads look up futexes in the kernel's hash.
 
-use super::{Setup, Special, description, rate, runtime};
+use super::{Setup, Special, description, rates};
 use crate::clock::now_ns;
-use crate::shared::warmup;
 use crate::{Failure, Trial, Workload, crew, originals};
-use experiment::{Description, Direction, Metric, Parameter, Params};
+use experiment::{Description, Parameter, Params};
 use rustix::io::Errno;
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -19,23 +18,17 @@ impl Workload for FutexHash {
         description(Special {
             name: "futex-hash",
             summary: "rate at which threads look up futexes in the kernel's hash",
-            about: "Every thread has `futexes` futexes of its own, all 0, and asks to wait for each in turn if its \
-                    value is 1234. Every call returns at once with EAGAIN, and none ever sleeps, so what is measured is the \
-                    system call, the hashing of the address and the lock of the hash bucket.",
-            quirks: "With original semantics the time runs from before the threads are created and is cut off to \
-                     whole seconds where it is more than one; with strict semantics each thread's own time is taken.",
+            about: "Every thread has `futexes` futexes of its own, all 0, and asks to wait for each in turn \
+                    if its value is 1234. Every call returns at once with EAGAIN, and none ever sleeps, so \
+                    what is measured is the system call, the hashing of the address and the lock of the hash \
+                    bucket.",
+            quirks: rates::QUIRKS,
             points: &[1, 2, 4, 8, 16],
             parameters: vec![
                 Parameter::integer("futexes", 1024, 1, 1 << 20, "futexes per thread"),
-                runtime(),
+                rates::runtime(),
             ],
-            metric: Metric::new(
-                "rate",
-                "ops/s",
-                Direction::Higher,
-                "throughput per thread",
-                "calls per second of one thread, as a mean over the threads",
-            ),
+            metric: rates::metric("calls per second of one thread, as a mean over the threads"),
         })
     }
 
@@ -46,14 +39,7 @@ impl Workload for FutexHash {
         }
         let setup = Setup::new(params, trial)?;
         let futexes = params.count("futexes")? as usize;
-        let warmup = warmup(params)?;
-        if !warmup.is_zero() {
-            look_up(&setup, futexes, warmup)?;
-        }
-        let rates = look_up(&setup, futexes, Duration::from_secs_f64(params.decimal("runtime")?))?;
-        super::report_rates(&rates, trial)?;
-        setup.buckets.report(trial);
-        Ok(())
+        rates::measure(&setup, params, trial, |runtime| look_up(&setup, futexes, runtime))
     }
 }
 
@@ -92,7 +78,7 @@ fn look_up(setup: &Setup, futexes: usize, runtime: Duration) -> Result<Vec<f64>,
             )));
         }
         let own = (lookups.start_ns, lookups.end_ns);
-        rates.push(rate(setup.semantics, lookups.calls, own, (start_ns, end_ns))?);
+        rates.push(rates::rate(setup.semantics, lookups.calls, own, (start_ns, end_ns))?);
     }
     Ok(rates)
 }

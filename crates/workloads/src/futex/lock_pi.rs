@@ -1,10 +1,10 @@
 //! futex-lock-pi: how fast threads pass on a lock with priority inheritance.
 
-use super::{Setup, Special, broken, description, rate, runtime};
+use super::{Setup, Special, broken, description, rates};
 use crate::clock::now_ns;
-use crate::shared::{Semantics, warmup};
+use crate::shared::Semantics;
 use crate::{Failure, Trial, Workload, crew, originals};
-use experiment::{Description, Direction, Metric, Parameter, Params};
+use experiment::{Description, Parameter, Params};
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -18,26 +18,19 @@ impl Workload for FutexLockPi {
         description(Special {
             name: "futex-lock-pi",
             summary: "rate at which threads pass on a lock with priority inheritance",
-            about: "Each thread locks a futex with FUTEX_LOCK_PI, sleeps for a microsecond while it holds it, and unlocks \
-                    it with FUTEX_UNLOCK_PI, over and over. It always enters the kernel, also where the lock is \
-                    free. The sleep lasts 50 to 60 microseconds with the usual timer slack, so that this measures how \
-                    the lock is handed on, not how fast it could be taken. All threads use one lock, or \
-                    with `multi` each its own.",
-            quirks: "With original semantics the time runs from before the threads are created and is cut off to \
-                     whole seconds where it is more than one, and the locks of `multi` lie 32 bytes apart; with strict \
-                     semantics each thread's own time is taken and every lock has cache lines to itself.",
+            about: "Each thread locks a futex with FUTEX_LOCK_PI, sleeps for a microsecond while it holds \
+                    it, and unlocks it with FUTEX_UNLOCK_PI, over and over. It always enters the kernel, \
+                    also where the lock is free. The sleep lasts 50 to 60 microseconds with the usual timer \
+                    slack, so that this measures how the lock is handed on, not how fast it could be taken. \
+                    All threads use one lock, or with `multi` each its own: 32 bytes apart with original \
+                    semantics, on cache lines of their own with strict ones.",
+            quirks: rates::QUIRKS,
             points: &[1, 2, 4, 8, 16],
             parameters: vec![
                 Parameter::flag("multi", false, "give each thread a lock of its own"),
-                runtime(),
+                rates::runtime(),
             ],
-            metric: Metric::new(
-                "rate",
-                "ops/s",
-                Direction::Higher,
-                "throughput per thread",
-                "locks taken per second by one thread, as a mean over the threads",
-            ),
+            metric: rates::metric("locks taken per second by one thread, as a mean over the threads"),
         })
     }
 
@@ -48,19 +41,12 @@ impl Workload for FutexLockPi {
         }
         let setup = Setup::new(params, trial)?;
         let locks = Locks::new(&setup, params.flag("multi")?);
-        let warmup = warmup(params)?;
-        if !warmup.is_zero() {
-            pass_on(&setup, &locks, warmup)?;
-        }
-        let rates = pass_on(&setup, &locks, Duration::from_secs_f64(params.decimal("runtime")?))?;
-        super::report_rates(&rates, trial)?;
-        setup.buckets.report(trial);
-        Ok(())
+        rates::measure(&setup, params, trial, |runtime| pass_on(&setup, &locks, runtime))
     }
 }
 
-/// A lock and the number of times it was taken. The number is read and written in two steps by its holder only, so
-/// it comes out wrong if two ever hold the lock. It lies next to the futex, whose cache line the holder has.
+/// A lock and the number of times it was taken. The number is read and written in two steps by its holder only,
+/// so it comes out wrong if two ever hold the lock. It lies next to the futex, whose cache line the holder has.
 #[derive(Default)]
 struct Lock {
     futex: AtomicU32,
@@ -120,7 +106,7 @@ fn pass_on(setup: &Setup, locks: &Locks, runtime: Duration) -> Result<Vec<f64>, 
         )));
     }
     let of = |thread: &Passes| {
-        rate(setup.semantics, thread.count, (thread.start_ns, thread.end_ns), (start_ns, end_ns))
+        rates::rate(setup.semantics, thread.count, (thread.start_ns, thread.end_ns), (start_ns, end_ns))
     };
     threads.iter().map(of).collect()
 }

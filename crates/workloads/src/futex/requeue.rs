@@ -1,9 +1,12 @@
 //! futex-requeue: how long it takes to move all threads that wait for one futex to another.
 
-use super::{Setup, Sleepers, Special, Word, broken, description, elapsed_ms, repeat, report_empty_calls};
+use super::waiters::{Word, with_waiters};
+use super::{
+    Setup, Special, WAITING_QUIRKS, broken, description, elapsed_ms, latency, repeat, report_empty_calls,
+};
 use crate::shared::warm_up;
-use crate::{Failure, Trial, Workload, crew, originals};
-use experiment::{Description, Direction, Metric, Parameter, Params};
+use crate::{Failure, Trial, Workload, originals};
+use experiment::{Description, Parameter, Params};
 use rustix::io::Errno;
 use rustix::thread::futex;
 use std::sync::atomic::Ordering;
@@ -17,14 +20,14 @@ impl Workload for FutexRequeue {
         description(Special {
             name: "futex-requeue",
             summary: "time to move all threads that wait for one futex to another",
-            about: "The threads wait for one futex. The main thread moves `nrequeue` of them with each call to a second \
-                    futex, without waking any, until all are moved. Only that is measured; then all are woken. With \
-                    `pi` the second futex is a lock with priority inheritance: each call also gives the lock to \
-                    the first waiter if it is free, and every woken thread unlocks it for the next.",
-            quirks: "With original semantics the clock starts a tenth of a second after the threads were let go, \
-                     whether or not they sleep by then, and reads whole microseconds; with strict semantics each \
-                     waiter has been seen asleep. Whether the two futexes share a hash bucket is left to chance in \
-                     each process, as in the original. Intervals beyond one second are right in both.",
+            about: "The threads wait for one futex. The main thread moves `nrequeue` of them with each call \
+                    to a second futex, without waking any, until all are moved. Only that is measured; then \
+                    all are woken. With `pi` the second futex is a lock with priority inheritance: each call \
+                    also gives the lock to the first waiter if it is free, and every woken thread unlocks it \
+                    for the next.\n\n\
+                    Whether the two futexes share a hash bucket is left to chance in each process, as in the \
+                    original.",
+            quirks: WAITING_QUIRKS,
             points: &[32, 64, 128, 256, 512],
             parameters: vec![
                 Parameter::integer("nrequeue", 1, 1, 100_000, "threads that each call moves at the most"),
@@ -36,13 +39,7 @@ impl Workload for FutexRequeue {
                 Parameter::flag("pi", false, "move them to a lock with priority inheritance"),
                 repeat(),
             ],
-            metric: Metric::new(
-                "latency",
-                "ms",
-                Direction::Lower,
-                "time in ms",
-                "from the first requeue call to the return of the last",
-            ),
+            metric: latency("from the first requeue call to the return of the last"),
         })
     }
 
@@ -91,27 +88,13 @@ struct Moving {
 }
 
 fn requeue_once(setup: &Setup, most: u32, pi: bool, words: &Words) -> Result<Moving, Failure> {
-    let sleepers = Sleepers::new(setup.threads);
-    let (moving, waiters) = crew::run(
-        setup.threads,
-        |index, gate| {
-            let placed = setup.pin(index);
-            sleepers.enlist(index);
-            if gate.wait() {
-                words.wait(setup.flags, pi)?;
-            }
-            placed
-        },
-        |gate| {
-            gate.open();
-            let moving =
-                setup.let_fall_asleep(&sleepers, &words.from).and_then(|()| move_all(setup, words, most, pi));
-            let (left, woken) = words.release(setup.flags, pi);
-            moving.map(|moving| (moving, left, woken))
-        },
+    let (moving, (left, woken)) = with_waiters(
+        setup,
+        &words.from,
+        || words.wait(setup.flags, pi),
+        || move_all(setup, words, most, pi),
+        || words.release(setup.flags, pi),
     )?;
-    let (moving, left, woken) = moving?;
-    waiters.into_iter().collect::<Result<(), Failure>>()?;
     if moving.moved != setup.threads || left != 0 || (!pi && woken != setup.threads) {
         return Err(Failure::Invariant(format!(
             "{} of {} threads were moved, {left} were left, {woken} woken afterwards",
@@ -160,8 +143,8 @@ impl Words {
         futex::unlock_pi(&self.to.futex, flags).map_err(|error| broken("futex unlock_pi", error))
     }
 
-    /// Lets everybody go, whatever went wrong. Returns how many still waited for the first futex and how many for
-    /// the second; a lock passes itself on, so with `pi` nobody is counted there.
+    /// Lets everybody go, whatever went wrong. Returns how many still waited for the first futex and how many
+    /// for the second; a lock passes itself on, so with `pi` nobody is counted there.
     fn release(&self, flags: futex::Flags, pi: bool) -> (usize, usize) {
         if !pi {
             let left = self.from.release(flags);

@@ -1,9 +1,12 @@
 //! futex-wake: how long it takes to wake all threads that wait for one futex.
 
-use super::{Setup, Sleepers, Special, Word, broken, description, elapsed_ms, repeat, report_empty_calls};
+use super::waiters::{Word, with_waiters};
+use super::{
+    Setup, Special, WAITING_QUIRKS, broken, description, elapsed_ms, latency, repeat, report_empty_calls,
+};
 use crate::shared::warm_up;
-use crate::{Failure, Trial, Workload, crew, originals};
-use experiment::{Description, Direction, Metric, Parameter, Params};
+use crate::{Failure, Trial, Workload, originals};
+use experiment::{Description, Parameter, Params};
 use rustix::thread::futex;
 
 /// The workload.
@@ -15,24 +18,17 @@ impl Workload for FutexWake {
         description(Special {
             name: "futex-wake",
             summary: "time to wake all threads that wait for one futex",
-            about: "The threads wait for one futex, so that all of them queue in one hash bucket. Then the main \
-                    thread wakes `nwakes` of them with each call until all are woken. What is measured is the time \
-                    that the waker needs for its calls, not the time until the woken threads run.",
-            quirks: "With original semantics the clock starts a tenth of a second after the threads were let go, \
-                     whether or not they sleep by then, and reads whole microseconds; with strict semantics each \
-                     waiter has been seen asleep. Intervals beyond one second are right in both.",
+            about: "The threads wait for one futex, so that all of them queue in one hash bucket. Then the \
+                    main thread wakes `nwakes` of them with each call until all are woken. What is measured \
+                    is the time that the waker needs for its calls, not the time until the woken threads \
+                    run.",
+            quirks: WAITING_QUIRKS,
             points: &[32, 64, 128, 256, 512],
             parameters: vec![
                 Parameter::integer("nwakes", 1, 1, 100_000, "threads that each call wakes at the most"),
                 repeat(),
             ],
-            metric: Metric::new(
-                "latency",
-                "ms",
-                Direction::Lower,
-                "time in ms",
-                "from the first wake-up call to the return of the last",
-            ),
+            metric: latency("from the first wake-up call to the return of the last"),
         })
     }
 
@@ -69,26 +65,13 @@ fn wake_once(setup: &Setup, nwakes: u32) -> Result<Wakeup, Failure> {
 }
 
 pub(super) fn wake_at(setup: &Setup, nwakes: u32, word: &Word) -> Result<Wakeup, Failure> {
-    let sleepers = Sleepers::new(setup.threads);
-    let (wakeup, waiters) = crew::run(
-        setup.threads,
-        |index, gate| {
-            let placed = setup.pin(index);
-            sleepers.enlist(index);
-            if gate.wait() {
-                word.wait(setup.flags).map_err(|error| broken("futex wait", error))?;
-            }
-            placed
-        },
-        |gate| {
-            gate.open();
-            let wakeup = setup.let_fall_asleep(&sleepers, word).and_then(|()| wake_all(setup, word, nwakes));
-            let left = word.release(setup.flags);
-            wakeup.map(|wakeup| (wakeup, left))
-        },
+    let (wakeup, left) = with_waiters(
+        setup,
+        word,
+        || word.wait(setup.flags).map_err(|error| broken("futex wait", error)),
+        || wake_all(setup, word, nwakes),
+        || word.release(setup.flags),
     )?;
-    let (wakeup, left) = wakeup?;
-    waiters.into_iter().collect::<Result<(), Failure>>()?;
     if wakeup.woken != setup.threads || left != 0 {
         return Err(Failure::Invariant(format!(
             "{} of {} threads were woken, and {left} still waited",
@@ -127,7 +110,9 @@ mod tests {
     fn waiters_that_leave_early_fail_the_trial_instead_of_hanging_it() {
         let word = Word::default();
         word.release(futex::Flags::PRIVATE);
-        let setup = setup(3, Semantics::Original, futex::Flags::PRIVATE);
-        assert!(matches!(wake_at(&setup, 1, &word), Err(Failure::Invariant(_))));
+        for semantics in [Semantics::Original, Semantics::Strict] {
+            let setup = setup(3, semantics, futex::Flags::PRIVATE);
+            assert!(matches!(wake_at(&setup, 1, &word), Err(Failure::Invariant(_))));
+        }
     }
 }

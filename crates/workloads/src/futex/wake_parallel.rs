@@ -1,9 +1,10 @@
 //! futex-wake-parallel: how long a wake-up call takes when several threads make one at the same time.
 
-use super::{Setup, Sleepers, Special, Word, broken, description, elapsed_ms, repeat};
-use crate::shared::warm_up;
+use super::waiters::{Word, with_waiters};
+use super::{Setup, Special, WAITING_QUIRKS, broken, description, elapsed_ms, latency, repeat};
+use crate::shared::{room_for, warm_up};
 use crate::{Failure, Trial, Workload, crew, originals};
-use experiment::{Description, Direction, Metric, Parameter, Params};
+use experiment::{Description, Parameter, Params};
 use rustix::thread::futex;
 
 /// The workload.
@@ -15,13 +16,12 @@ impl Workload for FutexWakeParallel {
         description(Special {
             name: "futex-wake-parallel",
             summary: "time of a wake-up call when several threads wake waiters of one futex at once",
-            about: "The threads wait for one futex. Then `nwakers` further threads start together, and each makes one \
-                    call that wakes its equal share of the waiters, so that all wakers contend for one hash \
-                    bucket. What is measured is the time of that one call, as a mean over the wakers of a run. \
-                    The wakers run on any CPU that the trial may use.",
-            quirks: "With original semantics the clock starts a tenth of a second after the waiters were let go, \
-                     whether or not they sleep by then, and reads whole microseconds; with strict semantics each \
-                     waiter has been seen asleep. A run in which a waiter was late is no result in either.",
+            about: "The threads wait for one futex. Then `nwakers` further threads start together, and each \
+                    makes one call that wakes its equal share of the waiters, so that all wakers contend for \
+                    one hash bucket. What is measured is the time of that one call, as a mean over the \
+                    wakers of a run. The wakers run on any CPU that the trial may use. A run in which a \
+                    waiter was late is no result.",
+            quirks: WAITING_QUIRKS,
             points: &[32, 64, 128, 256, 512],
             parameters: vec![
                 Parameter::integer(
@@ -33,13 +33,7 @@ impl Workload for FutexWakeParallel {
                 ),
                 repeat(),
             ],
-            metric: Metric::new(
-                "latency",
-                "ms",
-                Direction::Lower,
-                "time in ms",
-                "from a waker's call to its return, as a mean over the wakers",
-            ),
+            metric: latency("from a waker's call to its return, as a mean over the wakers"),
         })
     }
 
@@ -58,6 +52,7 @@ impl Workload for FutexWakeParallel {
         if originals::wanted(params)?.is_some() {
             return originals::perf_futex::repeated("wake-parallel", &["nwakers"], params, trial);
         }
+        room_for((threads + nwakers) as u64, 0, 0)?;
         let setup = Setup::new(params, trial)?;
         warm_up(params, || wake_once(&setup, nwakers).map(drop))?;
         for _ in 0..params.count("repeat")? {
@@ -74,27 +69,13 @@ fn wake_once(setup: &Setup, nwakers: usize) -> Result<f64, Failure> {
 }
 
 fn wake_at(setup: &Setup, nwakers: usize, word: &Word) -> Result<f64, Failure> {
-    let sleepers = Sleepers::new(setup.threads);
-    let (wakeups, waiters) = crew::run(
-        setup.threads,
-        |index, gate| {
-            let placed = setup.pin(index);
-            sleepers.enlist(index);
-            if gate.wait() {
-                word.wait(setup.flags).map_err(|error| broken("futex wait", error))?;
-            }
-            placed
-        },
-        |gate| {
-            gate.open();
-            let wakeups =
-                setup.let_fall_asleep(&sleepers, word).and_then(|()| wake_together(setup, word, nwakers));
-            let left = word.release(setup.flags);
-            wakeups.map(|wakeups| (wakeups, left))
-        },
+    let (wakeups, left) = with_waiters(
+        setup,
+        word,
+        || word.wait(setup.flags).map_err(|error| broken("futex wait", error)),
+        || wake_together(setup, word, nwakers),
+        || word.release(setup.flags),
     )?;
-    let (wakeups, left) = wakeups?;
-    waiters.into_iter().collect::<Result<(), Failure>>()?;
     let woken: usize = wakeups.iter().map(|wakeup| wakeup.woken).sum();
     if woken != setup.threads {
         return Err(Failure::Invariant(format!(

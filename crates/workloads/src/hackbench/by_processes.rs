@@ -23,7 +23,8 @@ pub fn run(plan: &Plan) -> Result<Finished, Failure> {
             let Channel { reader, writer } = Channel::open(plan.transport)?;
             let mut writer = Some(writer);
             staff.fork(TaskName { group, role: Role::Receiver, index }, || {
-                // A receiver must not hold its own channel open, or it would never see that its senders have ended.
+                // A receiver must not hold its own channel open, or it would never see that its senders have
+                // ended.
                 writer = None;
                 receiver.run(&start, &reader)
             })?;

@@ -8,8 +8,8 @@ use crate::{Failure, threads};
 use rustix::io::Errno;
 use std::sync::Arc;
 
-/// The smallest stack that the C library takes, as the original's threads have. On a larger one the C library makes
-/// a system call more at the end of each thread.
+/// The smallest stack that the C library takes, as the original's threads have. On a larger one the C library
+/// makes a system call more at the end of each thread.
 const STACK_BYTES: usize = libc::PTHREAD_STACK_MIN;
 
 /// Starts all threads, lets them go and joins them.
@@ -58,16 +58,16 @@ impl<'env> Staff<'_, 'env> {
                         Some(channel) => receiver.run(start, channel),
                         None => Done::never(Errno::BADF),
                     };
-                    // Nobody may wait until a receiver that failed reads on. The end of one that did its work is
-                    // closed after what is measured.
+                    // Nobody may wait until a receiver that failed reads on. The end of one that did its work
+                    // is closed after what is measured.
                     if done.fault.is_some() {
                         reader = None;
                     }
                     done
                 })?;
             }
-            // The last sender of the group closes the writing ends, so that a receiver whose messages were lost sees
-            // the end instead of waiting for ever.
+            // The last sender of the group closes the writing ends, so that a receiver whose messages were lost
+            // sees the end instead of waiting for ever.
             let writers = Arc::new(writers);
             for index in 0..plan.fds {
                 let mut writers = Some(Arc::clone(&writers));

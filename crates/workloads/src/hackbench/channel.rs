@@ -36,8 +36,8 @@ impl Channel {
     }
 }
 
-/// The two channels by which all tasks start together: each writes one byte to `ready`, then polls `wake`, to which
-/// one byte is written that nobody reads.
+/// The two channels by which all tasks start together: each writes one byte to `ready`, then polls `wake`, to
+/// which one byte is written that nobody reads.
 #[derive(Debug)]
 pub struct Start {
     ready: Channel,
@@ -72,7 +72,8 @@ impl Start {
         if self.cancelled.load(Ordering::Acquire) { Err(Errno::CANCELED) } else { Ok(()) }
     }
 
-    /// Waits until `tasks` tasks have arrived. `all_well` is asked five times a second whether one has been lost.
+    /// Waits until `tasks` tasks have arrived. `all_well` is asked five times a second whether one has been
+    /// lost.
     pub fn wait_for_all(
         &self,
         tasks: usize,

@@ -43,7 +43,9 @@ fn rt_tests_arguments(plan: &Plan) -> Vec<String> {
 fn perf_arguments(plan: &Plan) -> Result<Vec<String>, Failure> {
     if plan.fds != 20 || plan.datasize != 100 {
         return Err(Failure::Refused(
-            "`perf bench sched messaging` always has fds=20 and datasize=100; leave them so or take via=rt-tests".into(),
+            "`perf bench sched messaging` always has fds=20 and datasize=100; leave them so, or take \
+             via=rt-tests"
+                .into(),
         ));
     }
     let mut arguments = vec![

@@ -7,8 +7,8 @@ use experiment::Params;
 use machine::{Root, cpus};
 use regex::Regex;
 
-/// Runs one of the subcommands that repeat themselves and take a latency: `wake`, `wake-parallel`, `requeue`. `own`
-/// are its parameters besides those that all have; 0 stands for its own default.
+/// Runs one of the subcommands that repeat themselves and take a latency: `wake`, `wake-parallel`, `requeue`.
+/// `own` are its parameters besides those that all have; 0 stands for its own default.
 ///
 /// # Errors
 /// When perf is not there or not fit, and when what it prints is no result.
@@ -63,7 +63,9 @@ fn fit_perf(trial: &mut Trial) -> Result<Program, Failure> {
     let online = cpus::online(&Root::real()).map_err(|error| Failure::Refused(error.to_string()))?;
     if online.to_vec() != trial.cpus() {
         return Err(Failure::Refused(
-            "perf pins its threads to all CPUs, and this trial may not use all; leave out `cpus` or take via=kduel".into(),
+            "perf pins its threads to all CPUs, and this trial may not use all; leave out `cpus`, or take \
+             via=kduel"
+                .into(),
         ));
     }
     perf(trial)
@@ -132,10 +134,10 @@ mod tests {
 
     #[test]
     fn each_run_is_a_sample() {
-        let wake = "# Running 'futex/wake' benchmark:\nRun summary [PID 8599]: blocking on 4 threads (at [private] \
-                    futex 0x5556d1eb2b58), waking up 1 at a time.\n\n\
-                    [Run 1]: Wokeup 4 of 4 threads in 0.2930 ms\n[Run 2]: Wokeup 4 of 4 threads in 0.1460 ms\n\
-                    Wokeup 4 of 4 threads in 0.1476 ms (+-11.27%)\n";
+        let wake = "# Running 'futex/wake' benchmark:\nRun summary [PID 8599]: blocking on 4 threads (at \
+                    [private] futex 0x5556d1eb2b58), waking up 1 at a time.\n\n\
+                    [Run 1]: Wokeup 4 of 4 threads in 0.2930 ms\n[Run 2]: Wokeup 4 of 4 threads in 0.1460 \
+                    ms\nWokeup 4 of 4 threads in 0.1476 ms (+-11.27%)\n";
         assert_eq!(latencies_ms(wake).unwrap(), [0.2930, 0.1460]);
         let parallel = "[Run 1]: Avg per-thread latency (waking 2/4 threads) in 0.0045 ms (+-11.11%)\n\
                         Avg per-thread latency (waking 2/4 threads) in 0.0210 ms (+-25.39%)\n";
