@@ -34,7 +34,7 @@ pub(crate) fn blocks(own: &Analysis, other: &Analysis) -> Vec<Block> {
             blocks.push(Block::Table(table));
         }
     }
-    for ours in &own.tables {
+    for ours in own.tables.iter().filter(|ours| ours.metric.primary) {
         if !other.tables.iter().any(|theirs| matches(ours, theirs)) {
             lost.push(format!("{} {}: {source} has no such figures", ours.workload, ours.metric.name));
         }

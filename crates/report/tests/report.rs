@@ -295,6 +295,41 @@ fn ten_variants_are_wrapped_each_time_with_the_baseline() {
 }
 
 #[test]
+fn long_running_benchmarks_share_one_block_of_percentages() {
+    let diff = Metric::new("throughput", "ops/s", Direction::Higher, "%diff in throughput reported", "")
+        .titled("Various longer running benchmarks");
+    let one =
+        |name: &str| (description(name, ("size", "Benchmarks", ""), vec![diff.clone()]), name.to_string());
+    let all: Vec<_> = ["ycsb-cassandra", "ycsb-mongodb", "hammerdb+mysql 16VU"].map(one).into();
+    let entries: Vec<(&str, experiment::Description)> =
+        all.iter().map(|(d, name)| (name.as_str(), d.clone())).collect();
+    let named = |variants: &[&str]| {
+        let mut analysis = run(&entries, variants);
+        analysis.tables = (0..3)
+            .map(|w| {
+                table(&analysis, w, &diff, &["1"], |_, v, b| 100.0 + (v * w) as f64 + 0.01 * f64::from(b % 3))
+            })
+            .collect();
+        text(&analysis, "normalized")
+    };
+    let two = named(&["base", "patched"]);
+    assert_eq!(two.matches("Units         : %diff in throughput reported").count(), 1, "{two}");
+    for row in [
+        "Benchmarks:                %diff\n",
+        "ycsb-cassandra             0.00% =\n",
+        "ycsb-mongodb               1.00% =\n",
+        "hammerdb+mysql 16VU        2.00% +\n",
+    ] {
+        assert!(two.contains(row), "{row}{two}");
+    }
+    // What is printed of many variants is read back whole.
+    let names: Vec<String> = (0..9).map(|n| format!("variant-of-some-name-{n}")).collect();
+    let many = named(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let import = report::import(&many, "x").unwrap_or_else(|error| panic!("{error}\n{many}"));
+    assert_eq!(import.records.len(), 3 * 8, "{many}");
+}
+
+#[test]
 fn one_variant_stands_for_itself() {
     let lock = global_lock(&["only"]);
     for style in Style::all() {

@@ -1,5 +1,6 @@
 //! The style of K Prateek Nayak's mails: one block per workload and metric, each cell relative to the baseline.
 
+mod percent;
 mod read;
 
 use super::{Reasons, further, head_name, shown, tables};
@@ -44,26 +45,14 @@ impl Layout for Normalized {
     }
 
     fn body(&self, analysis: &Analysis, options: &Options<'_>) -> Result<Vec<Block>, String> {
-        let block = |(place, table)| {
-            let mut block = Table {
-                caption: caption(table),
-                plot: Some(place),
-                ..match is_percent(&table.metric) {
-                    true => percent_table(analysis, table, options),
-                    false => ratio_table(analysis, table, options),
-                }
-            };
-            let mut lines = vec![RULE.to_string()];
-            lines.extend(block.caption.iter().map(|(key, value)| format!("{key:<14}: {}", short(value, 80))));
-            lines.push(RULE.into());
-            lines.extend(block.text.take().unwrap_or_default());
-            lines.extend(block.notes.iter().flat_map(|note| wrap(note, options.width, 4)));
-            block.text = Some(lines);
-            Block::Table(block)
-        };
         let tables = tables(analysis, options);
         let places: Vec<usize> = tables.iter().map(|(place, _)| *place).collect();
-        let mut blocks: Vec<Block> = tables.into_iter().map(block).collect();
+        // Benchmarks that are known by a percentage share one block.
+        let shares = |a: &(usize, &analysis::Table), b: &(usize, &analysis::Table)| {
+            is_percent(&a.1.metric) && caption(a.1) == caption(b.1) && a.1.variants == b.1.variants
+        };
+        let mut blocks: Vec<Block> =
+            tables.chunk_by(shares).map(|tables| Block::Table(block(analysis, tables, options))).collect();
         blocks.extend(further(analysis, &places));
         Ok(blocks)
     }
@@ -75,6 +64,24 @@ impl Layout for Normalized {
     fn read(&self, page: &Page<'_>) -> Result<Import, ImportError> {
         read::read(page)
     }
+}
+
+/// A block with its caption, of one table or of several that share it.
+fn block(analysis: &Analysis, tables: &[(usize, &analysis::Table)], options: &Options<'_>) -> Table {
+    let Some((place, table)) = tables.first() else { return Table::default() };
+    let mut block = match is_percent(&table.metric) {
+        true => percent::table(analysis, tables, options),
+        false => ratio_table(analysis, table, options),
+    };
+    block.caption = caption(table);
+    block.plot = (tables.len() == 1).then_some(*place);
+    let mut lines = vec![RULE.to_string()];
+    lines.extend(block.caption.iter().map(|(key, value)| format!("{key:<14}: {}", short(value, 80))));
+    lines.push(RULE.into());
+    lines.extend(block.text.take().unwrap_or_default());
+    lines.extend(block.notes.iter().flat_map(|note| wrap(note, options.width, 4)));
+    block.text = Some(lines);
+    block
 }
 
 fn is_percent(metric: &Metric) -> bool {
@@ -302,44 +309,4 @@ fn absolute(
         lines.push(line(&format!("{label:>label_width$}"), &cell));
     }
     lines
-}
-
-fn percent_table(analysis: &Analysis, table: &analysis::Table, options: &Options<'_>) -> Table {
-    let shown: Vec<usize> = shown(analysis, table).into_iter().filter(|place| *place > 0).collect();
-    let mut reasons = Reasons::default();
-    let heading = &table.description.axis.heading;
-    let mut head = vec![Head::words(heading.clone())];
-    let heads: Vec<String> = shown
-        .iter()
-        .map(|place| match shown.len() {
-            1 => PERCENT.to_string(),
-            _ => format!("{} {PERCENT}", short(table.variants.get(*place).map_or("", String::as_str), 16)),
-        })
-        .collect();
-    head.extend(heads.iter().map(Head::figures));
-    let mut rows = Vec::new();
-    let mut text = Vec::new();
-    let labels = table.rows.iter().map(|row| table.description.row_label(&row.point).len().min(40)).max();
-    let width = labels.unwrap_or(0).max(heading.len() + 1);
-    let mut line = format!("{:<width$}", format!("{heading}:"));
-    heads.iter().for_each(|head| line += &format!("{:GAP$}{head:>8}", ""));
-    text.push(line);
-    for row in &table.rows {
-        let label = short(&table.description.row_label(&row.point), 40);
-        let mut line = format!("{label:<width$}");
-        let mut cells = vec![Cell::of(label)];
-        for (head, cell) in heads.iter().zip(shown.iter().filter_map(|place| row.cells.get(*place))) {
-            let figure = match &cell.improvement_pct {
-                Ok(percent) => format!("{percent:.2}%"),
-                Err(_) => "n/a".into(),
-            };
-            let note = cell.improvement_pct.as_ref().err().map(|missing| reasons.mark(&missing.why));
-            let behind = behind(cell, note, options);
-            line += &format!("{:GAP$}{figure:>right$}{behind}", "", right = head.len().max(8));
-            cells.push(Cell::of(format!("{figure}{behind}")).judged(cell.verdict));
-        }
-        text.push(line);
-        rows.push(Row::of(cells));
-    }
-    Table { head, rows, text: Some(text), notes: reasons.notes(), ..Table::default() }
 }

@@ -95,7 +95,8 @@ fn blocks<'a>(page: &Page<'a>) -> Result<Vec<Block<'a>>, ImportError> {
             block.caption.push((at, key, value));
             continue;
         }
-        if is_head || (block.groups.is_empty() && line.ends_with(PERCENT)) {
+        let again = |first: &Group<'_>| first.percent && line.starts_with(&format!("{}:", first.heading));
+        if is_head || (line.ends_with(PERCENT) && block.groups.first().is_none_or(again)) {
             block.groups.push(head(page, at, line)?);
             absolute = false;
             continue;
@@ -250,7 +251,7 @@ fn take(
         for row in &group.rows {
             for (column, (cell, variant)) in row.cells.iter().zip(&variants).enumerate() {
                 // Further groups of columns repeat the baseline.
-                if order > 0 && column == 0 && seen.contains(row.label) {
+                if order > 0 && column == 0 && !group.percent && seen.contains(row.label) {
                     continue;
                 }
                 compare(check, &format!("{test} {} {variant}", row.label), cell, metric.direction);
