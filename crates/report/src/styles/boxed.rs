@@ -24,7 +24,7 @@ impl Layout for Boxed {
     }
 
     fn summary(&self) -> &'static str {
-        "value and standard deviation in a box; with two variants also the signed overhead"
+        "value and standard deviation in a box; of two variants also the overhead"
     }
 
     fn is_usual(&self, analysis: &Analysis) -> bool {

@@ -25,7 +25,7 @@ impl Layout for Enumerated {
     }
 
     fn summary(&self) -> &'static str {
-        "a numbered list of the variants with their values, for a table of one or two rows"
+        "a numbered list of the variants with their values, for one or two points"
     }
 
     fn is_usual(&self, _: &Analysis) -> bool {

@@ -36,7 +36,7 @@ impl Layout for Normalized {
     }
 
     fn summary(&self) -> &'static str {
-        "a block per workload and metric: value over the baseline's, percent improvement, CV"
+        "per workload and metric: value over the baseline's, percent improvement, CV"
     }
 
     fn is_usual(&self, _: &Analysis) -> bool {

@@ -25,7 +25,7 @@ impl Layout for Scaling {
     }
 
     fn summary(&self) -> &'static str {
-        "time for a fixed amount of work and its rate, a table per variant, and where the sign of %diff turns"
+        "time for fixed work and its rate, a table per variant, and the crossover"
     }
 
     fn is_usual(&self, analysis: &Analysis) -> bool {
