@@ -6,7 +6,9 @@ use super::{Finished, Plan, TaskName};
 use crate::clock::now_ns;
 use crate::{Failure, threads};
 use rustix::io::Errno;
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// The smallest stack that the C library takes, as the original's threads have. On a larger one the C library
 /// makes a system call more at the end of each thread.
@@ -66,15 +68,15 @@ impl<'env> Staff<'_, 'env> {
                     done
                 })?;
             }
-            // The last sender of the group closes the writing ends, so that a receiver whose messages were lost
-            // sees the end instead of waiting for ever.
-            let writers = Arc::new(writers);
+            let writers = Arc::new(Writers { ends: RwLock::new(writers), senders: AtomicU64::new(plan.fds) });
             for index in 0..plan.fds {
-                let mut writers = Some(Arc::clone(&writers));
+                let writers = Arc::clone(&writers);
                 let mut sender = Sender::new(plan, index);
                 self.add(TaskName { group, role: Role::Sender, index }, move || {
-                    let channels = writers.take().unwrap_or_default();
-                    sender.run(start, &channels)
+                    let done =
+                        sender.run(start, &writers.ends.read().unwrap_or_else(PoisonError::into_inner));
+                    writers.leave();
+                    done
                 })?;
             }
         }
@@ -88,5 +90,21 @@ impl<'env> Staff<'_, 'env> {
             count: self.count,
             why: error.to_string(),
         })
+    }
+}
+
+/// The writing ends of a group's channels. The last sender closes them, so that a receiver whose messages were lost
+/// sees the end instead of waiting for ever. The list itself stays where it is: the first thing that a thread frees
+/// costs it an arena of its own, and that would be measured.
+struct Writers {
+    ends: RwLock<Vec<OwnedFd>>,
+    senders: AtomicU64,
+}
+
+impl Writers {
+    fn leave(&self) {
+        if self.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.ends.write().unwrap_or_else(PoisonError::into_inner).clear();
+        }
     }
 }
