@@ -4,8 +4,9 @@ use crate::progress::Progress;
 use crate::{Outcome, output, report};
 use agent::Stop;
 use anyhow::Context as _;
-use experiment::{Ending, Experiment, Header};
+use experiment::{Ending, Experiment, Header, Scope};
 use journal::{Home, Journal, Run};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use targets::Local;
@@ -42,7 +43,17 @@ pub fn header(mut experiment: Experiment) -> Header {
     let descriptions = experiment
         .workloads
         .iter()
-        .filter_map(|entry| Some(workloads::find(&entry.workload)?.describe()))
+        .filter_map(|entry| {
+            // What a workload yields may depend on what is set for it, by a variant, too.
+            let mut set = experiment.set.clone();
+            set.extend(entry.set.clone());
+            for knob in experiment.variants.iter().rev().flat_map(|variant| &variant.knobs) {
+                if let Scope::Parameter(name) = &knob.scope {
+                    set.insert(name.clone(), knob.value.clone());
+                }
+            }
+            Some(workloads::find(&entry.workload)?.describe_for(&set))
+        })
         .collect();
     Header {
         run: format!("{}-{:04x}", jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S"), random >> 48),
