@@ -153,6 +153,16 @@ pub fn counted(count: usize, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
+/// What a judged cell can be, in the order of every list of counts.
+pub const JUDGED: [Verdict; 6] = [
+    Verdict::Better,
+    Verdict::Worse,
+    Verdict::Same,
+    Verdict::Undecided,
+    Verdict::NotExercised,
+    Verdict::Missing,
+];
+
 /// The verdict in words.
 pub fn verdict_word(verdict: Verdict) -> &'static str {
     match verdict {

@@ -2,7 +2,7 @@
 //! for, and the results in two sentences.
 
 use crate::document::Block;
-use crate::figures::{counted, signed_pct, trimmed, verdict_word};
+use crate::figures::{JUDGED, counted, signed_pct, trimmed, verdict_word};
 use crate::reader::NOTES;
 use analysis::{Analysis, Cell, Effect, Row, State, Table, Verdict};
 use experiment::{Facts, Imported};
@@ -195,15 +195,7 @@ pub(crate) fn summary(analysis: &Analysis) -> String {
     }
     // The words behind "is", for one variant or, with no name, for all.
     let counts = |name: Option<&str>| {
-        let order = [
-            Verdict::Better,
-            Verdict::Worse,
-            Verdict::Same,
-            Verdict::Undecided,
-            Verdict::NotExercised,
-            Verdict::Missing,
-        ];
-        let words: Vec<String> = order
+        let words: Vec<String> = JUDGED
             .into_iter()
             .map(|verdict| {
                 let of_it = judged(analysis).filter(|(.., cell)| {

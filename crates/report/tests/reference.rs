@@ -239,6 +239,11 @@ fn imported_figures_change_their_style() {
         "{}",
         text(&slice, Some("boxed"))
     );
+    // Row labels with spaces come back out of sentences, too.
+    let listed = text(&read("proxy-execution.txt"), Some("enumerated"));
+    let again = report::import(&listed, "x").unwrap_or_else(|error| panic!("{error}\n{listed}"));
+    let label = "Various longer running benchmarks";
+    assert_eq!(figure(&again, label, "hammerdb+mysql 64VU", "proxy_exec", "throughput").value, None);
     let error = render(
         &analysis_of(&read("proxy-execution.txt")),
         &Options { style: Some(Style::parse("scaling").unwrap()), ..Options::default() },

@@ -1,7 +1,7 @@
 //! One self-contained page: style sheet and plots are in it, and nothing is fetched from anywhere.
 
 use crate::document::{Block, Row, Table};
-use crate::figures::verdict_word;
+use crate::figures::{JUDGED, verdict_word};
 use crate::head::judged;
 use crate::plot::{self, escaped};
 use crate::styles::shown;
@@ -181,14 +181,6 @@ fn aa(analysis: &Analysis) -> String {
 
 /// How many cells are what.
 fn tiles(analysis: &Analysis) -> String {
-    let order = [
-        Verdict::Better,
-        Verdict::Worse,
-        Verdict::Same,
-        Verdict::Undecided,
-        Verdict::NotExercised,
-        Verdict::Missing,
-    ];
     let tile = |verdict: Verdict| {
         let count = judged(analysis).filter(|(.., cell)| cell.verdict == verdict).count();
         (count > 0).then(|| {
@@ -199,7 +191,7 @@ fn tiles(analysis: &Analysis) -> String {
             )
         })
     };
-    let tiles: String = order.into_iter().filter_map(tile).collect();
+    let tiles: String = JUDGED.into_iter().filter_map(tile).collect();
     if tiles.is_empty() { tiles } else { format!("<ul class=\"tiles\">{tiles}</ul>\n") }
 }
 

@@ -311,18 +311,21 @@ fn metric_of(intro: &str) -> (String, String, Option<Direction>) {
 /// `with 7000 users`: the row and the axis.
 fn point_of(intro: &str) -> (String, String) {
     let words: Vec<&str> = intro.split_whitespace().collect();
-    let plain = |word: &str| word.trim_end_matches(['.', ',', ':']).to_string();
-    // kduel writes names as well as numbers, always behind `was run`.
-    let found = words.windows(5).find(|words| words[..3] == ["was", "run", "with"]).map(|w| (w[3], w[4]));
+    // kduel writes names as well as numbers, always behind `was run` and up to the end of the sentence.
+    let found = || {
+        let (_, rest) = intro.split_once(" was run with ")?;
+        rest.split_once(". ").map_or(rest, |(sentence, _)| sentence).rsplit_once(' ')
+    };
     let counted =
         || words.windows(3).find(|w| w[0] == "with" && number(w[1]).is_some()).map(|w| (w[1], w[2]));
-    found.or_else(counted).map_or(("all".into(), "case".into()), |(row, axis)| (row.to_string(), plain(axis)))
+    let (row, axis) = found().or_else(counted).unwrap_or(("all", "case"));
+    (row.to_string(), axis.trim_end_matches(['.', ',', ':']).to_string())
 }
 
 /// `the AIM7 shared_memory workload`
 fn workload_of(intro: &str) -> Option<String> {
     let (before, _) = intro.split_once(" workload ")?;
-    let begin = before.to_ascii_lowercase().rfind("the ")?;
+    let begin = before.rfind("The ").or(before.rfind("the "))?;
     let label = before.get(begin + 4..)?.trim();
     (!label.is_empty()).then(|| label.to_string())
 }
