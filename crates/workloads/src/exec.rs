@@ -3,6 +3,7 @@
 mod command_line;
 mod figures;
 mod process;
+mod stream;
 
 use crate::shared::{warm_up, with_shared};
 use crate::{Failure, Trial, Workload};
@@ -179,6 +180,26 @@ mod tests {
             assert_eq!(samples(&run("-", &set).unwrap())["value"], [7.5]);
             let set = [("command", r#"printf '{{"a": [%d]}' {cpus}"#), ("json", "a")];
             assert!(run("-", &set).is_err(), "`0,2` is no number for printf");
+        });
+    }
+
+    #[test]
+    fn output_of_any_size_on_both_streams_is_read() {
+        alone("exec::tests::output_of_any_size_on_both_streams_is_read", || {
+            let lines =
+                "i=0; while [ $i -lt 9000 ]; do echo line $i of many; echo line >&2; i=$((i+1)); done";
+            let script = format!("{lines}; echo 7 > /dev/stdout; echo ms 8 > /dev/stderr");
+            let set = [
+                ("shell", "on"),
+                ("command", script.as_str()),
+                ("regex", r"(?m)^line (\d*)0 of many|ms (8)"),
+            ];
+            assert!(run("-", &set).is_err(), "two groups");
+            let set =
+                [("shell", "on"), ("command", script.as_str()), ("regex", r"(?m)^(?:line|ms) ([0-9]+)")];
+            let outcome = leaving_nothing(|| run("-", &set).unwrap());
+            let values = &samples(&outcome)["value"];
+            assert_eq!((values.len(), values[8999], values[9000]), (9001, 8999.0, 8.0));
         });
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A workload's file reads from top to bottom: its description, what one thread does, the measured region. What
 //! several need lives here: the parameters that all have ([`shared`]), the crew of threads behind one gate
-//! ([`crew`]), the clock ([`clock`]), and the collector of what a trial yields ([`Trial`]).
+//! ([`crew`]), child processes, the clock ([`clock`]), the original programs that can do the work instead, and
+//! the collector of what a trial yields ([`Trial`]).
 
 #[cfg(test)]
 mod alone;

@@ -1,16 +1,20 @@
 //! One execution of a command.
 
 use super::command_line::CommandLine;
+use super::stream::Stream;
 use crate::Failure;
 use crate::clock::{elapsed_ns, now_ns};
 use crate::originals::{die_with_parent, failed_command};
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
-use std::fs::{self, File};
-use std::io::{self, Read, Seek};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, set_child_subreaper, wait,
+};
+use std::fs;
+use std::io;
 use std::mem::MaybeUninit;
-use std::process::{Command, Stdio};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, Stdio};
 
 /// A command that left with status 0.
 #[derive(Debug)]
@@ -25,18 +29,16 @@ pub struct Ended {
     pub left_behind: usize,
 }
 
-/// Runs `command` to its end. What it prints goes into memory, so that nobody has to read along while it is
-/// measured. Processes that it leaves behind are killed.
+/// Runs `command` to its end. Processes that it leaves behind are killed.
 ///
 /// # Errors
 /// When it cannot be started, and when it does not leave with status 0: the error has the status or signal.
 pub fn run(command: &CommandLine) -> Result<Ended, Failure> {
-    let refused = |error: io::Error| Failure::Refused(format!("{}: {error}", command.in_words()));
-    let mut stdout = memory("stdout").map_err(refused)?;
-    let mut stderr = memory("stderr").map_err(refused)?;
+    let refused = |error: io::Error| Failure::Refused(format!("`{}`: {error}", command.in_words()));
+    let (mut stdout, stdout_writer) = Stream::new().map_err(refused)?;
+    let (mut stderr, stderr_writer) = Stream::new().map_err(refused)?;
     let mut process = Command::new(&command.program);
-    process.args(&command.arguments).stdin(Stdio::null());
-    process.stdout(stdout.try_clone().map_err(refused)?).stderr(stderr.try_clone().map_err(refused)?);
+    process.args(&command.arguments).stdin(Stdio::null()).stdout(stdout_writer).stderr(stderr_writer);
     die_with_parent(&mut process);
     // Processes that outlive their parents come to this one, which can then account for them and end them.
     set_child_subreaper(Some(getpid())).map_err(|error| refused(error.into()))?;
@@ -46,12 +48,16 @@ pub fn run(command: &CommandLine) -> Result<Ended, Failure> {
     let mut child = process.spawn().map_err(|error| {
         Failure::Refused(format!("`{}` could not be started: {error}", command.in_words()))
     })?;
+    // Its copies of the writing ends would keep the streams open.
+    drop(process);
+    read_until_end(&child, &mut stdout, &mut stderr).map_err(refused)?;
     let status = child.wait().map_err(refused)?;
     let end_ns = now_ns();
 
     let left_behind = end_all_children();
     let after = usage_of_children();
-    let (stdout, stderr) = (text(&mut stdout).map_err(refused)?, text(&mut stderr).map_err(refused)?);
+    stdout.take_in().and_then(|()| stderr.take_in()).map_err(refused)?;
+    let (stdout, stderr) = (stdout.into_text(), stderr.into_text());
     if let Some(failure) = failed_command(&command.in_words(), status, &stdout, &stderr) {
         return Err(failure);
     }
@@ -66,17 +72,23 @@ pub fn run(command: &CommandLine) -> Result<Ended, Failure> {
     })
 }
 
-/// A file in memory.
-fn memory(name: &str) -> io::Result<File> {
-    Ok(memfd_create(name, MemfdFlags::CLOEXEC)?.into())
-}
-
-/// All that was written to `file`.
-fn text(file: &mut File) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+/// Takes in what the process prints until it ends.
+fn read_until_end(child: &Child, stdout: &mut Stream, stderr: &mut Stream) -> io::Result<()> {
+    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    loop {
+        let streams = [&*stdout, &*stderr].into_iter().filter_map(Stream::open_end);
+        let ends = [process.as_fd()].into_iter().chain(streams);
+        let mut waited: Vec<PollFd> = ends.map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)).collect();
+        match poll(&mut waited, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if waited.first().is_some_and(|process| !process.revents().is_empty()) {
+            return Ok(());
+        }
+        stdout.take_in()?;
+        stderr.take_in()?;
+    }
 }
 
 /// Reaps every process that has come to this one, and kills those that still run. Returns how many did.
