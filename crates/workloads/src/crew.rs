@@ -15,14 +15,16 @@ const STACK_BYTES: usize = 256 * 1024;
 pub struct Gate {
     state: AtomicU32,
     arrived: AtomicU32,
+    count: u32,
 }
 
 impl Gate {
     /// Arrives and waits. False means that the crew could not be completed and every member must leave.
     #[must_use]
     pub fn wait(&self) -> bool {
-        self.arrived.fetch_add(1, Ordering::AcqRel);
-        wake_all(&self.arrived);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.count {
+            wake_all(&self.arrived);
+        }
         while self.state.load(Ordering::Acquire) == CLOSED {
             sleep_while(&self.state, CLOSED);
         }
@@ -39,10 +41,10 @@ impl Gate {
         wake_all(&self.state);
     }
 
-    fn wait_for(&self, count: u32) {
+    fn wait_for_all(&self) {
         loop {
             let arrived = self.arrived.load(Ordering::Acquire);
-            if arrived >= count {
+            if arrived >= self.count {
                 return;
             }
             sleep_while(&self.arrived, arrived);
@@ -71,7 +73,7 @@ pub fn run<T: Send, R>(
     body: impl Fn(usize, &Gate) -> T + Sync,
     conduct: impl FnOnce(&Gate) -> R,
 ) -> Result<(R, Vec<T>), Failure> {
-    let gate = Gate { state: AtomicU32::new(CLOSED), arrived: AtomicU32::new(0) };
+    let gate = Gate { state: AtomicU32::new(CLOSED), arrived: AtomicU32::new(0), count: count as u32 };
     let (gate, body) = (&gate, &body);
     threads::scope(STACK_BYTES, |crew| {
         for index in 0..count {
@@ -80,7 +82,7 @@ pub fn run<T: Send, R>(
                 return Err(Failure::Spawn { nth: index + 1, count, why: error.to_string() });
             }
         }
-        gate.wait_for(count as u32);
+        gate.wait_for_all();
         let conducted = conduct(gate);
         let results = crew.join().into_iter().map(|ended| {
             ended.into_result().ok_or_else(|| Failure::Invariant("a thread of the workload panicked".into()))
