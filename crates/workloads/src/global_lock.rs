@@ -66,10 +66,11 @@ fn plan(params: &Params, trial: &Trial) -> Result<Plan, Failure> {
     }
     let total = params.count("total")?;
     let seconds = params.decimal("seconds")?;
+    let strict = shared::semantics(params)? == Semantics::Strict;
     let end = match params.text("count")? {
         _ if seconds > 0.0 => End::After(Duration::from_secs_f64(seconds)),
-        "claim" => End::Claim(total),
-        _ => End::Split(total),
+        "split" if !strict => End::Split(total),
+        _ => End::Claim(total),
     };
     if end == End::Split(total) && total < threads {
         return Err(Failure::Refused(format!(
@@ -79,7 +80,7 @@ fn plan(params: &Params, trial: &Trial) -> Result<Plan, Failure> {
     Ok(Plan {
         threads: threads as usize,
         end,
-        strict: shared::semantics(params)? == Semantics::Strict,
+        steady: strict,
         layout: if params.text("layout")? == "split" { Layout::Split } else { Layout::Same },
         hold: params.count("hold")?,
         think: params.count("think")?,
@@ -105,7 +106,8 @@ fn parameters() -> Vec<Parameter> {
         Parameter::choice(
             "count",
             &["split", "claim"],
-            "`split`: each thread does an equal share of them; `claim`: whoever gets the lock does the next",
+            "`split`: each thread does an equal share of them; `claim`: whoever gets the lock does the next, as always with \
+             `semantics=strict`",
         ),
         Parameter::decimal(
             "seconds",
@@ -219,8 +221,8 @@ the scheduler, within the CPUs of the trial.
 
 With `semantics=original` the time for waking the threads is part of the result, and who is woken first works alone \
 for a while; with `count=split`, a thread that has done its share leaves, so the last one works alone again. With \
-`semantics=strict` all threads contend for the whole time: it begins when the last one has come to the lock, and who \
-has done its share goes on until all have. All sections of that time count, and `time` is scaled to `total`.
+`semantics=strict` all threads contend for the whole time: it begins when the last one has come to the lock, the total \
+is claimed, never split, and it ends when the total is reached.
 
 The queue locks and the ticket lock hand over to the next in line even if it is not running. With more threads than \
 CPUs each hand-over can take a time slice, so use `seconds` there instead of `total`.";

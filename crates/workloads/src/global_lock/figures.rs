@@ -17,13 +17,10 @@ pub fn check(plan: &Plan, round: &Round) -> Result<(), Failure> {
             round.count
         )));
     }
-    let wrong = |asked: u64| {
-        Err(Failure::Invariant(format!("{asked} sections were asked for, but the threads did {done}")))
-    };
     match plan.end {
-        End::Split(total) if plan.strict && done < total => wrong(total),
-        End::Split(total) if !plan.strict && done != total => wrong(total),
-        End::Claim(total) if done != total => wrong(total),
+        End::Split(total) | End::Claim(total) if done != total => {
+            Err(Failure::Invariant(format!("{total} sections were asked for, but the threads did {done}")))
+        }
         End::After(time) if done == 0 => Err(Failure::Refused(format!(
             "no thread got the lock within {} seconds; raise `seconds`",
             time.as_secs_f64()
@@ -37,19 +34,17 @@ pub fn check(plan: &Plan, round: &Round) -> Result<(), Failure> {
 /// # Errors
 /// When the clock went backwards.
 pub fn leave(round: &Round, total: u64, trial: &mut Trial) -> Result<(), Failure> {
-    let (members, start_ns) = (&round.members, round.start_ns);
-    let end_ns = members.iter().map(|member| member.ended_ns).max().unwrap_or(start_ns);
-    let elapsed_s = seconds_between(start_ns, end_ns);
+    let elapsed_s = seconds_between(round.start_ns, round.end_ns);
     if elapsed_s <= 0.0 {
         return Err(Failure::Invariant(format!("the round took {elapsed_s} s by the clock")));
     }
+    let members = &round.members;
     let sections = round.count as f64;
     trial.sample("time", elapsed_s * (total as f64 / sections))?;
     trial.sample("rate", sections / elapsed_s)?;
-    trial.sample("fairness", jain(members.iter().map(|member| rate(member, start_ns))))?;
-    let first_ns = members.iter().map(|member| member.finished_ns).min().unwrap_or(end_ns);
-    let last_ns = members.iter().map(|member| member.finished_ns).max().unwrap_or(end_ns);
-    trial.sample("finish-skew", seconds_between(first_ns, last_ns) / elapsed_s)?;
+    trial.sample("fairness", jain(members.iter().map(|member| rate(member, round))))?;
+    let first_ns = members.iter().map(|member| member.finished_ns).min().unwrap_or(round.end_ns);
+    trial.sample("finish-skew", seconds_between(first_ns, round.end_ns) / elapsed_s)?;
     let cpu_ns: u64 = members.iter().map(|member| member.cpu_ns).sum();
     trial.sample("cpu-per-op", cpu_ns as f64 / sections)?;
     if let Some(owners) = round.owners {
@@ -66,10 +61,10 @@ pub fn leave(round: &Round, total: u64, trial: &mut Trial) -> Result<(), Failure
     Ok(())
 }
 
-/// Sections per nanosecond while the thread was about its share.
-fn rate(member: &Member, start_ns: u64) -> f64 {
+/// Sections per nanosecond until the thread had finished.
+fn rate(member: &Member, round: &Round) -> f64 {
     // Who did nothing may have finished as the round began.
-    member.share as f64 / member.finished_ns.saturating_sub(start_ns).max(1) as f64
+    member.sections as f64 / member.finished_ns.min(round.end_ns).saturating_sub(round.start_ns).max(1) as f64
 }
 
 /// Jain's index of fairness: the square of the sum over n times the sum of the squares.
@@ -123,7 +118,7 @@ mod tests {
         Plan {
             threads: 2,
             end,
-            strict: false,
+            steady: false,
             layout: Layout::Same,
             hold: 0,
             think: 0,
@@ -158,12 +153,6 @@ mod tests {
             round.count += 1;
             assert!(matches!(check(&plan(end), &round), Err(Failure::Invariant(_))));
         }
-        let strict = Plan { strict: true, ..plan(End::Split(100)) };
-        let mut round = (&strict).visit::<Tas>().unwrap();
-        check(&strict, &round).unwrap();
-        round.count = 99;
-        round.members[0].sections = 99 - round.members[1].sections;
-        assert!(matches!(check(&strict, &round), Err(Failure::Invariant(_))));
     }
 
     /// Whoever gets it first keeps it for all its sections.
@@ -209,13 +198,14 @@ mod tests {
         assert_eq!((owners.longest_run, owners.hand_offs), (250, 3));
     }
 
-    fn member(share: u64, finished_ns: u64) -> Member {
-        Member { share, sections: share, finished_ns, ended_ns: finished_ns, cpu_ns: 500, waits: None }
+    fn member(sections: u64, finished_ns: u64) -> Member {
+        Member { sections, finished_ns, cpu_ns: 500, waits: None }
     }
 
     fn figures(members: Vec<Member>, total: u64) -> BTreeMap<String, Vec<f64>> {
         let count = members.iter().map(|member| member.sections).sum();
-        let round = Round { start_ns: 0, count, members, owners: None };
+        let end_ns = members.iter().map(|member| member.finished_ns).max().unwrap();
+        let round = Round { start_ns: 0, end_ns, count, members, owners: None };
         let mut trial = Trial::new(2_u64.into(), vec![0], 1);
         leave(&round, total, &mut trial).unwrap();
         match trial.into_outcome() {
@@ -226,8 +216,9 @@ mod tests {
 
     #[test]
     fn l2_threads_that_are_starved_lower_the_fairness() {
-        let fairness =
-            |shares: [u64; 2]| figures(shares.map(|share| member(share, 1_000)).into(), 100)["fairness"][0];
+        let fairness = |sections: [u64; 2]| {
+            figures(sections.map(|sections| member(sections, 1_000)).into(), 100)["fairness"][0]
+        };
         assert_eq!((fairness([50, 50]), fairness([100, 0])), (1.0, 0.5));
     }
 

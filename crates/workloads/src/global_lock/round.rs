@@ -20,9 +20,9 @@ pub struct Plan {
     pub threads: usize,
     /// When the round is over.
     pub end: End,
-    /// Whether all threads contend for the whole time: the time begins when the last one has come to the lock, and
-    /// who is done with its share goes on until all are.
-    pub strict: bool,
+    /// Whether the time covers only what all threads contend for: from when the last one has come to the lock until
+    /// the total is reached.
+    pub steady: bool,
     /// Where the counter stands.
     pub layout: Layout,
     /// Units of work inside a section.
@@ -69,8 +69,10 @@ pub enum Observe {
 /// What came of a round.
 #[derive(Debug)]
 pub struct Round {
-    /// When the time began: as the gate opened, or when all threads contended.
+    /// When the time began: as the gate opened, or when all threads had come to the lock.
     pub start_ns: u64,
+    /// When it ended: as the last thread had finished, or as the first one saw that the total was reached.
+    pub end_ns: u64,
     /// What the counter came to.
     pub count: u64,
     /// What each thread did.
@@ -82,14 +84,10 @@ pub struct Round {
 /// What a thread did. The times are readings of the clock.
 #[derive(Debug)]
 pub struct Member {
-    /// Its sections until it had done its share.
-    pub share: u64,
-    /// All its sections.
+    /// Its sections.
     pub sections: u64,
-    /// When it had done its share.
+    /// When it had done them.
     pub finished_ns: u64,
-    /// When it had stopped contending, which is later than its share where there is to be no tail.
-    pub ended_ns: u64,
     /// The processor time that it took.
     pub cpu_ns: u64,
     /// How long it waited for its sections, where that was recorded.
@@ -123,7 +121,6 @@ impl Plan {
             shared: Alone(shared.map_err(|error| Failure::Refused(error.to_string()))?),
             stop: Alone(AtomicBool::new(false)),
             arrived: Alone(AtomicUsize::new(0)),
-            finished: Alone(AtomicUsize::new(0)),
         };
         let (opened_ns, members) = crew::run(
             self.threads,
@@ -139,7 +136,7 @@ impl Plan {
                 let opened_ns = clock::now_ns();
                 gate.open();
                 if let End::After(time) = self.end {
-                    while self.strict && !scene.all_arrived(self) {
+                    while self.steady && !scene.all_arrived(self) {
                         thread::sleep(Duration::from_millis(1));
                     }
                     thread::sleep(time);
@@ -151,11 +148,17 @@ impl Plan {
         let mut place = scene.shared.0.into_inner();
         let protected = place.get();
         let (began_ns, members): (Vec<u64>, Vec<Member>) = members.into_iter().flatten().unzip();
+        let finished_ns = || members.iter().map(|member| member.finished_ns);
+        let ended_ns = match self.end {
+            End::Claim(_) if self.steady => finished_ns().min(),
+            _ => finished_ns().max(),
+        };
         Ok(Round {
-            start_ns: began_ns.into_iter().min().filter(|_| self.strict).unwrap_or(opened_ns),
+            start_ns: began_ns.into_iter().min().filter(|_| self.steady).unwrap_or(opened_ns),
+            end_ns: ended_ns.unwrap_or(opened_ns),
             count: protected.count,
-            members,
             owners: O::owners(&protected.observed),
+            members,
         })
     }
 
@@ -171,7 +174,6 @@ struct Scene<L, P> {
     shared: Alone<Guarded<L, P>>,
     stop: Alone<AtomicBool>,
     arrived: Alone<AtomicUsize>,
-    finished: Alone<AtomicUsize>,
 }
 
 impl<L: Lock, P> Scene<L, P> {
@@ -196,13 +198,13 @@ impl<L: Lock, P> Scene<L, P> {
         if !gate.wait() {
             return None;
         }
-        if plan.strict {
+        if plan.steady {
             self.arrived.0.fetch_add(1, Ordering::Relaxed);
             contend_uncounted(shared, &mut context, || !self.all_arrived(plan), work);
         }
         let cpu_before_ns = thread_cpu_ns();
         let began_ns = clock::now_ns();
-        let share = match plan.end {
+        let sections = match plan.end {
             End::Split(total) => {
                 contend(shared, &mut context, Share(plan.share(total, index)), work, &mut observer)
             }
@@ -210,17 +212,8 @@ impl<L: Lock, P> Scene<L, P> {
             End::After(_) => contend(shared, &mut context, Until(stop), work, &mut observer),
         };
         let finished_ns = clock::now_ns();
-        let mut tail = 0;
-        if plan.strict && matches!(plan.end, End::Split(_)) {
-            if self.finished.0.fetch_add(1, Ordering::Relaxed) + 1 == plan.threads {
-                stop.store(true, Ordering::Relaxed);
-            }
-            tail = contend(shared, &mut context, Until(stop), work, &mut observer);
-        }
-        let ended_ns = clock::now_ns();
         let cpu_ns = thread_cpu_ns() - cpu_before_ns;
-        let waits = observer.waits();
-        Some((began_ns, Member { share, sections: share + tail, finished_ns, ended_ns, cpu_ns, waits }))
+        Some((began_ns, Member { sections, finished_ns, cpu_ns, waits: observer.waits() }))
     }
 }
 
