@@ -130,7 +130,10 @@ fn keep_only(experiment: &mut Experiment, wanted: &[String]) -> anyhow::Result<(
     for name in wanted {
         let labels = || experiment.workloads.iter().map(|entry| entry.label.as_str());
         if !labels().any(|label| label == name) {
-            bail!("the experiment has no workload `{name}`; {}", did_you_mean(name, labels().collect::<Vec<_>>()));
+            bail!(
+                "the experiment has no workload `{name}`; {}",
+                did_you_mean(name, labels().collect::<Vec<_>>())
+            );
         }
     }
     experiment.workloads.retain(|entry| wanted.contains(&entry.label));
@@ -146,4 +149,50 @@ fn settings(pairs: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
         };
     }
     Ok(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_asks_something_that_this_build_can_run() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+        let mut seen = 0;
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            for scale in [None, Some(ScaleFlag::Small)] {
+                let is_quickstart = path.ends_with("quickstart.toml");
+                if scale.is_some() && is_quickstart {
+                    continue;
+                }
+                let flags = Flags { experiment: Some(path.clone()), scale, ..Flags::default() };
+                experiment(&flags).unwrap_or_else(|error| panic!("{}: {error:#}", path.display()));
+                seen += 1;
+            }
+        }
+        assert!(seen > 3, "{seen}");
+    }
+
+    #[test]
+    fn a_flag_goes_before_the_file_and_a_workload_narrows_it() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/originals.toml");
+        let flags = Flags {
+            experiment: Some(file.into()),
+            workloads: vec!["futex-hash".into()],
+            set: vec!["runtime=3".into()],
+            points: Some("4".into()),
+            blocks: Some(9),
+            ..Flags::default()
+        };
+        let asked = experiment(&flags).unwrap();
+        assert_eq!(asked.workloads.len(), 1);
+        assert_eq!(asked.workloads[0].points, Point::list("4"));
+        assert_eq!(asked.blocks, Blocks::Exactly(9));
+        let description = workloads::find("futex-hash").unwrap().describe();
+        let params = asked.params(&asked.workloads[0], &asked.variants[0], &description).unwrap();
+        assert_eq!(params.text("runtime").unwrap(), "3");
+        let error = experiment(&Flags { workloads: vec!["futex-hsh".into()], ..flags }).unwrap_err();
+        assert!(error.to_string().contains("`futex-hash`"), "{error}");
+    }
 }

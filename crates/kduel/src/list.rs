@@ -32,19 +32,23 @@ pub fn list(args: &Args) -> anyhow::Result<Outcome> {
             .map(|workload| workload.describe())
             .map(|description| (description.name, description.summary))
             .collect(),
-        What::Locks => locks::all().into_iter().map(|(name, summary)| (name.into(), summary.into())).collect(),
+        What::Locks => {
+            locks::all().into_iter().map(|(name, summary)| (name.into(), summary.into())).collect()
+        }
         What::Styles => {
             let styles = Style::all().map(|style| (style.name().into(), style.summary().into()));
-            let formats = Format::all().map(|format| {
-                (format!("--format {}", format.name()), format.summary().into())
-            });
+            let formats =
+                Format::all().map(|format| (format!("--format {}", format.name()), format.summary().into()));
             styles.chain(formats).collect()
         }
         What::Runs => {
             let home = session::home()?;
             let runs = home.list()?;
             if runs.is_empty() {
-                output::say(&format!("kduel: no runs in {} yet; `kduel run` makes one", home.path().display()));
+                output::say(&format!(
+                    "kduel: no runs in {} yet; `kduel run` makes one",
+                    home.path().display()
+                ));
                 return Ok(Outcome::Done);
             }
             runs.iter().rev().map(|run| (run.name.clone(), in_words(run))).collect()

@@ -24,10 +24,14 @@ pub fn put_back_what_others_left() {
                 output::say(&format!("kduel: a killed run had changed a setting; put back {setting}"));
             }
             for setting in recovery.failed {
-                output::say(&format!("kduel: a killed run had changed a setting; could not put back {setting}"));
+                output::say(&format!(
+                    "kduel: a killed run had changed a setting; could not put back {setting}"
+                ));
             }
         }
-        Err(error) => output::say(&format!("kduel: cannot see whether a killed run left something changed: {error}")),
+        Err(error) => {
+            output::say(&format!("kduel: cannot see whether a killed run left something changed: {error}"))
+        }
     }
     for process in machine::kill_ownerless(agent::TOKEN_VARIABLE) {
         output::say(&format!("kduel: ended {process}, which a killed run had left"));
@@ -84,8 +88,7 @@ pub fn conduct(
     let mut progress = Progress::new(output::watched());
     let name = &run.header.run;
     let directory = journal.directory().to_path_buf();
-    let ended =
-        duel::conduct(&run.header, &run.records, journal, &mut target, &token, &stop, &mut progress);
+    let ended = duel::conduct(&run.header, &run.records, journal, &mut target, &token, &stop, &mut progress);
     progress.finish();
     match ended {
         Ok(Ending::Finished) => {
@@ -95,7 +98,9 @@ pub fn conduct(
         }
         Ok(_) => {
             report::print(home, &directory, view)?;
-            output::say(&format!("kduel: interrupted; what is done is kept. Go on with: kduel resume {name}"));
+            output::say(&format!(
+                "kduel: interrupted; what is done is kept. Go on with: kduel resume {name}"
+            ));
             Ok(Outcome::Interrupted)
         }
         Err(error) => Err(anyhow::Error::new(error)

@@ -25,8 +25,10 @@ pub fn show(args: &Args) -> anyhow::Result<Outcome> {
                 Err(error) => {
                     let names = workloads::names();
                     let hint = experiment::did_you_mean(&args.what, names.iter().map(String::as_str));
-                    return Err(anyhow::Error::new(error)
-                        .context(format!("`{}` is neither a workload ({hint}) nor a readable run", args.what)));
+                    return Err(anyhow::Error::new(error).context(format!(
+                        "`{}` is neither a workload ({hint}) nor a readable run",
+                        args.what
+                    )));
                 }
             }
         }
@@ -95,12 +97,8 @@ fn run_in_words(run: &Run) -> String {
             true => entry.label.clone(),
             false => format!("{} ({})", entry.label, entry.workload),
         };
-        let set: Vec<String> = experiment
-            .set
-            .iter()
-            .chain(&entry.set)
-            .map(|(name, value)| format!(" {name}={value}"))
-            .collect();
+        let set: Vec<String> =
+            experiment.set.iter().chain(&entry.set).map(|(name, value)| format!(" {name}={value}")).collect();
         let _ = writeln!(out, "workload  {name} at {}{}", points.join(","), set.concat());
     }
     for variant in &experiment.variants {
@@ -112,7 +110,9 @@ fn run_in_words(run: &Run) -> String {
         if let Record::Trial(trial) = record {
             trials += 1;
             if let experiment::Outcome::Missing { why, .. } = &trial.outcome {
-                *missing.entry(format!("{} {} {}: {why}", trial.workload, trial.point, trial.variant)).or_default() += 1;
+                *missing
+                    .entry(format!("{} {} {}: {why}", trial.workload, trial.point, trial.variant))
+                    .or_default() += 1;
             }
         }
     }
@@ -144,7 +144,8 @@ fn state(run: &Run) -> String {
     if run.header.imported.is_some() {
         return "imported".into();
     }
-    let last = run.records.iter().rev().find(|record| matches!(record, Record::End { .. } | Record::Resumed { .. }));
+    let last =
+        run.records.iter().rev().find(|record| matches!(record, Record::End { .. } | Record::Resumed { .. }));
     match last {
         Some(Record::End { ending: Ending::Finished, .. }) => "finished".into(),
         Some(Record::End { ending: Ending::Interrupted(why), .. }) => format!("interrupted: {why}"),
