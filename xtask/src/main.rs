@@ -2,6 +2,7 @@
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod honesty;
 mod stat_study;
 
 /// What the project needs beyond cargo.
@@ -14,12 +15,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Honesty(honesty::Args),
     StatStudy(stat_study::Args),
 }
 
 /// A command ends with its exit status; an error ends with 2.
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Honesty(args) => honesty::run(&args),
         Command::StatStudy(args) => stat_study::run(&args),
     };
     result.unwrap_or_else(|error| {
