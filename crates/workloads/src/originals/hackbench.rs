@@ -2,12 +2,14 @@
 
 use super::{Original, Program, decimal, perf};
 use crate::hackbench::{Mode, Plan, Transport};
-use crate::shared::warm_up;
 use crate::{Failure, Trial};
-use experiment::Params;
 
-/// Runs the original and returns the seconds that it printed.
-pub fn run(original: Original, plan: &Plan, params: &Params, trial: &mut Trial) -> Result<f64, Failure> {
+/// Finds the original; what is returned runs it once, and gives the seconds that it printed.
+pub fn prepare(
+    original: Original,
+    plan: &Plan,
+    trial: &mut Trial,
+) -> Result<Box<dyn FnMut() -> Result<f64, Failure>>, Failure> {
     let (program, arguments) = match original {
         Original::RtTests => (Program::find("hackbench", "rt-tests")?, rt_tests_arguments(plan)),
         Original::Perf => (perf(trial)?, perf_arguments(plan)?),
@@ -18,10 +20,10 @@ pub fn run(original: Original, plan: &Plan, params: &Params, trial: &mut Trial) 
         trial.note(format!("measured by {}", help.lines().next().unwrap_or("hackbench").trim()));
     }
     trial.note("the original cuts its time off to whole milliseconds");
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    warm_up(params, || program.run(&arguments).map(drop))?;
-    let output = program.run(&arguments)?;
-    time_s(&output)
+    Ok(Box::new(move || {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        time_s(&program.run(&arguments)?)
+    }))
 }
 
 fn rt_tests_arguments(plan: &Plan) -> Vec<String> {
