@@ -14,8 +14,9 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long the agent sleeps at most before it looks at its flags.
-const GLANCE: Duration = Duration::from_millis(200);
+/// How long the agent sleeps at most before it looks at its flags. A signal ends the sleep, unless it comes just before;
+/// each look takes a CPU from the trial that is measured, so they are few.
+const GLANCE: Duration = Duration::from_secs(1);
 /// How long it listens on after the process has gone, for what is still in the pipes.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How much of a trial's standard error is kept.
@@ -76,6 +77,12 @@ impl Trial {
         cgroup: Option<TrialCgroup>,
     ) -> io::Result<Trial> {
         let mut command = Command::new("/proc/self/exe");
+        for knob in &request.knobs {
+            if let Scope::Env(name) = &knob.scope {
+                command.env(name, &knob.value);
+            }
+        }
+        // After the knobs, none of which may take away the mark.
         command
             .arg(TRIAL_ARGUMENT)
             .env(TOKEN_VARIABLE, &request.token)
@@ -85,11 +92,6 @@ impl Trial {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        for knob in &request.knobs {
-            if let Scope::Env(name) = &knob.scope {
-                command.env(name, &knob.value);
-            }
-        }
         let mut child = command.spawn()?;
         let order = Order {
             agent: rustix::process::getpid().as_raw_nonzero().get(),
@@ -180,8 +182,9 @@ impl Trial {
     fn listen(&mut self, line: &mut Option<Vec<u8>>) -> io::Result<()> {
         if let Some(stdout) = &self.stdout
             && wait_readable(&[stdout.as_fd()], Instant::now())?[0]
-            && !self.report.fill(stdout.as_fd())?
+            && !matches!(self.report.fill(stdout.as_fd()), Ok(true))
         {
+            // It has ended, or is longer than any report: then the trial loses its reader, and not the agent its life.
             self.stdout = None;
         }
         if line.is_none() {
@@ -213,11 +216,12 @@ impl Trial {
             None => false,
         };
         let status = self.child.wait().ok();
-        if !caught && machine::has_children() {
-            // Somebody has left the process group, and so has come to us, the subreaper.
+        let gone = caught && machine::reap_orphans();
+        if !gone && machine::has_children() {
+            // Somebody has left the process group and the cgroup, and so has come to us, the subreaper.
             machine::kill_strays(TOKEN_VARIABLE, &self.token);
+            machine::reap_orphans();
         }
-        machine::reap_orphans();
         status
     }
 
@@ -237,8 +241,8 @@ impl Trial {
             (true, ..) => missing(
                 Failure::Hang,
                 format!(
-                    "killed after {:.0} s, the longest that a trial may take (`deadline`)",
-                    elapsed.as_secs_f64()
+                    "killed after {} s, the longest that a trial may take; --deadline sets it",
+                    (self.deadline - self.started_at).as_secs_f64()
                 ),
             ),
             (false, Some(report), Some(status)) if status.success() => {
@@ -290,7 +294,11 @@ fn hand_over(child: &mut Child, order: &Order) -> io::Result<()> {
     let Some(mut stdin) = child.stdin.take() else {
         return Err(io::Error::other("its standard input is missing"));
     };
-    stdin.write_all(&line)
+    match stdin.write_all(&line) {
+        // It has died already. Its status and its last words say why better than the pipe does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 fn missing(failure: Failure, why: String) -> Outcome {

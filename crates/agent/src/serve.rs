@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How long the agent sleeps at most before it looks whether a signal told it to leave.
-const GLANCE: Duration = Duration::from_millis(200);
+/// How long the agent sleeps at most before it looks whether a signal told it to leave. A signal ends the sleep, unless
+/// it comes just before.
+const GLANCE: Duration = Duration::from_secs(1);
 
 /// What ends an agent other than being told to leave.
 #[derive(Debug, Error)]
@@ -38,9 +39,13 @@ pub enum ServeError {
 /// When the stream fails, or something cannot be put back.
 pub fn serve(undo: &Path) -> Result<(), ServeError> {
     let mut agent = Agent::new(undo)?;
-    let served = agent.serve();
-    let put_back = agent.put_back().map_err(ServeError::Undo);
-    served.and(put_back)
+    let served = match agent.serve() {
+        // A coordinator that was killed while an answer was under way is a stream that has ended.
+        Err(ServeError::Stream(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        served => served,
+    };
+    // What stays changed outlasts the stream, so it is what must be told.
+    agent.put_back().map_err(ServeError::Undo).and(served)
 }
 
 struct Agent {
