@@ -68,7 +68,7 @@ pub fn conduct(
         live: Live::new(header),
         pace: Pace::default(),
         closed: vec![false; plan.slots.len()],
-        blocks_done: vec![0; plan.slots.len()],
+        trials_done: vec![0; plan.slots.len()],
         blocks_needed: vec![None; plan.slots.len()],
         agents_lost: 0,
         // The padding of the environment must not repeat when a run is resumed.
@@ -108,8 +108,8 @@ struct Run<'a> {
     pace: Pace,
     /// By slot: whether it needs no further block.
     closed: Vec<bool>,
-    /// By slot: complete blocks.
-    blocks_done: Vec<u32>,
+    /// By slot: trials, those of a block that is not complete included.
+    trials_done: Vec<u32>,
     /// By slot: the blocks in all that it now seems to need.
     blocks_needed: Vec<Option<usize>>,
     agents_lost: u32,
@@ -148,6 +148,7 @@ impl Run<'_> {
                     .position(|slot| slot.label == trial.workload && slot.point == trial.point)
                 {
                     self.pace.add(place, Duration::from_nanos(trial.elapsed_ns));
+                    self.trials_done[place] += 1;
                 }
             }
         }
@@ -182,7 +183,7 @@ impl Run<'_> {
     fn facts(&mut self, variants: &[Variant]) -> Result<Vec<Facts>, Halt> {
         let mut problems = Vec::new();
         for variant in variants {
-            let agent = self.target.agent(variant)?;
+            let agent = self.target.agent(variant).map_err(halt)?;
             let found = agent.check(&variant.knobs).map_err(halt)?;
             problems.extend(found.into_iter().map(|problem| format!("{}: {problem}", variant.name)));
         }
@@ -191,7 +192,7 @@ impl Run<'_> {
             if !problems.is_empty() {
                 return Err(DuelError::Knobs { problems }.into());
             }
-            let agent = self.target.agent(variant)?;
+            let agent = self.target.agent(variant).map_err(halt)?;
             match agent.prepare(&variant.knobs) {
                 Ok(()) => facts.push(agent.facts().map_err(halt)?),
                 Err(AgentError::Refused(why)) => problems.push(format!("{}: {why}", variant.name)),
@@ -249,10 +250,10 @@ impl Run<'_> {
             self.done.insert(key);
             self.live.add(&record);
             self.pace.add(place, Duration::from_nanos(record.elapsed_ns));
+            self.trials_done[place] += 1;
             ran += 1;
             missing += usize::from(matches!(record.outcome, Outcome::Missing { .. }));
         }
-        self.blocks_done[place] = block;
         if ran == 0 && !self.until_decided {
             self.closed[place] = block == self.plan.cap;
             return Ok(());
@@ -340,12 +341,12 @@ impl Run<'_> {
                     return (0, 0);
                 }
                 let sides = slot.sides.len() as u32;
-                let done = self.blocks_done[place];
+                let done = self.trials_done[place];
                 let needed = match self.blocks_needed[place] {
-                    Some(needed) if self.until_decided => (needed as u32).clamp(done + 1, self.plan.cap),
+                    Some(needed) if self.until_decided => (needed as u32).min(self.plan.cap),
                     _ => self.plan.cap,
                 };
-                (sides * needed.saturating_sub(done), sides * (self.plan.cap - done))
+                ((sides * needed).saturating_sub(done), (sides * self.plan.cap).saturating_sub(done))
             })
             .collect();
         self.pace.left(&self.plan, &left)
@@ -360,10 +361,10 @@ fn lost(failure: Failure, why: String) -> Outcome {
     Outcome::Missing { failure, why }
 }
 
-fn halt(error: AgentError) -> Halt {
-    match error {
-        AgentError::Stopped => Halt::Stopped,
-        other => Halt::Error(TargetError::Agent(other).into()),
+fn halt(error: impl Into<TargetError>) -> Halt {
+    match error.into() {
+        TargetError::Agent(AgentError::Stopped) => Halt::Stopped,
+        other => Halt::Error(other.into()),
     }
 }
 

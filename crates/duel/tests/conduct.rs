@@ -1,9 +1,11 @@
 //! The conductor against an agent that measures nothing: it answers what the test tells it to.
 
+#![allow(clippy::unwrap_used)]
+
 use agent::{Client, Done, Event, Hello, Request, Stop, TrialRequest};
-use duel::{BlockDone, DuelError, Observer, Plan, TrialStart, conduct};
+use duel::{BlockDone, DuelError, Eta, Observer, Plan, TrialStart, conduct};
 use experiment::{
-    Axis, Blocks, Description, Direction, Ending, Entry, Experiment, Facts, Failure, Header, Metric, Outcome,
+    Axis, Blocks, Description, Direction, Ending, Entry, Experiment, Failure, Header, Metric, Outcome,
     Parameter, Point, Record, TrialRecord, Usage, Variant,
 };
 use journal::Home;
@@ -13,6 +15,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::Duration;
 use targets::{Target, TargetError};
 
 /// What the agent does with its nth trial, counted over all agents of a run.
@@ -79,7 +82,7 @@ fn answer(requests: File, mut to: File, script: &Script, count: &AtomicU32) {
                 Event::Checked { problems: bad.map(|knob| format!("{knob} cannot be")).collect() }
             }
             Request::Prepare { .. } => Event::Ready,
-            Request::Facts => Event::Facts(Box::new(Facts::default())),
+            Request::Facts => Event::Facts(Box::default()),
             Request::Trial(request) => match script(count.fetch_add(1, Ordering::SeqCst), &request) {
                 Reply::Die => return,
                 Reply::Value(value) => Event::Done(Box::new(Done {
@@ -106,11 +109,14 @@ fn answer(requests: File, mut to: File, script: &Script, count: &AtomicU32) {
 struct Silent {
     blocks: u32,
     notices: u32,
+    etas: Vec<Eta>,
 }
 
 impl Observer for Silent {
     fn begin(&mut self, _plan: &Plan, _done: usize) {}
-    fn trial(&mut self, _start: &TrialStart<'_>) {}
+    fn trial(&mut self, start: &TrialStart<'_>) {
+        self.etas.push(start.eta);
+    }
     fn block(&mut self, _block: &BlockDone<'_>) {
         self.blocks += 1;
     }
@@ -199,7 +205,9 @@ fn a_clear_difference_stops_its_point_and_a_doubtful_one_goes_on() {
 fn a_clear_difference_alone_is_decided_at_the_first_look() {
     let mut fake = Fake::new(|count, request| {
         let slow = request.params.text("speed") == Ok("2");
-        Reply::Value((1.0 + f64::from(count % 7) / 100.0) * if slow { 2.0 } else { 1.0 })
+        // No block may lie outside the others, or the claim would have to hold without it, too.
+        let noise = 1.0 + f64::from(count * 7919 % 101) / 10_000.0;
+        Reply::Value(noise * if slow { 2.0 } else { 1.0 })
     });
     let (ended, trials, _) = run(&header(Blocks::UntilDecided, &[1]), &[], &mut fake);
     assert_eq!(ended.unwrap(), Ending::Finished);
@@ -272,4 +280,34 @@ fn a_stop_interrupts_and_keeps_what_is_done() {
     assert!(stop.asked());
     assert!(matches!(ended, Ok(Ending::Interrupted(_))));
     assert!((5..=6).contains(&trials.len()), "{}", trials.len());
+}
+
+#[test]
+fn a_stop_before_the_first_trial_is_no_lost_agent() {
+    let mut fake = Fake::new(|_, _| Reply::Value(1.0));
+    fake.stop.ask();
+    let (ended, trials, watcher) = run(&header(Blocks::Exactly(6), &[1]), &[], &mut fake);
+    assert!(matches!(ended, Ok(Ending::Interrupted(_))), "{ended:?}");
+    assert_eq!((trials.len(), watcher.notices, fake.abandoned), (0, 0, 0));
+}
+
+#[test]
+fn what_is_left_counts_the_trials_of_the_block_that_runs() {
+    let header = header(Blocks::Exactly(2), &[1]);
+    let (_, trials, watcher) = run(&header, &[], &mut Fake::new(|_, _| Reply::Value(1.0)));
+    assert_eq!(trials.len(), 6);
+    for done in 1..6 {
+        let total: Duration = trials[..done].iter().map(|trial| Duration::from_nanos(trial.elapsed_ns)).sum();
+        assert_eq!(
+            watcher.etas[done].at_most,
+            total / done as u32 * (6 - done as u32),
+            "{done} trials are done"
+        );
+    }
+    // A run that is taken up again knows so from its first trial on.
+    let records: Vec<Record> =
+        trials[..4].iter().map(|trial| Record::Trial(Box::new(trial.clone()))).collect();
+    let (_, trials, watcher) = run(&header, &records, &mut Fake::new(|_, _| Reply::Value(1.0)));
+    let total: Duration = trials[..4].iter().map(|trial| Duration::from_nanos(trial.elapsed_ns)).sum();
+    assert_eq!(watcher.etas[0].at_most, total / 4 * 2);
 }
