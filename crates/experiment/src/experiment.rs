@@ -238,8 +238,9 @@ impl Experiment {
         if let Some(blocks) = small.blocks {
             self.blocks = blocks;
         }
-        self.set.extend(small.set);
         for entry in &mut self.workloads {
+            // What is said of small runs goes before what is said of all.
+            entry.set.retain(|name, _| !small.set.contains_key(name));
             if let Some(scale) = small.workloads.get(&entry.label) {
                 if !scale.points.is_empty() {
                     entry.points = scale.points.clone();
@@ -247,6 +248,7 @@ impl Experiment {
                 entry.set.extend(scale.set.clone());
             }
         }
+        self.set.extend(small.set);
         Ok(self)
     }
 

@@ -387,6 +387,16 @@ count = "split"
     }
 
     #[test]
+    fn the_small_scale_goes_before_what_a_workload_sets_for_itself() {
+        let text = "[[workload]]\nname = \"x\"\ntotal = 9\nloops = 9\n[scale.small]\ntotal = 1\nloops = 1\n\
+                    [scale.small.x]\nloops = 2\n";
+        let small = from_toml(text).unwrap().scaled_small().unwrap();
+        let value =
+            |name: &str| small.workloads[0].set.get(name).or_else(|| small.set.get(name)).map(String::as_str);
+        assert_eq!((value("total"), value("loops")), (Some("1"), Some("2")));
+    }
+
+    #[test]
     fn a_fault_is_pointed_at() {
         let at = |text: &str| {
             let error = from_toml(text).unwrap_err();
