@@ -37,6 +37,6 @@ pub fn import(args: &Args) -> anyhow::Result<Outcome> {
         output::say(&format!("kduel: {check}"));
     }
     output::say(&format!("kduel: {} figures from {path}; see them with: kduel report", import.records.len()));
-    output::result(&header.run)?;
+    output::result(&session::word_for(&home, journal.directory()))?;
     Ok(Outcome::Done)
 }

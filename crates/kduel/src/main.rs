@@ -89,7 +89,6 @@ fn main() -> ExitCode {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Regression) => ExitCode::from(1),
         Ok(Outcome::Interrupted) => ExitCode::from(130),
-        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::error(&error);
             ExitCode::from(2)

@@ -2,17 +2,24 @@
 
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
-/// Writes a result.
+/// Writes a result. A reader that has seen enough and closed the pipe is no error, and changes nothing of what the
+/// command has found.
 ///
 /// # Errors
-/// When standard output cannot be written; [`is_closed_pipe`] tells a reader that has seen enough.
+/// When standard output cannot be written.
 pub fn result(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    if !text.ends_with('\n') {
-        out.write_all(b"\n")?;
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let written = out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.write_all(end.as_bytes()))
+        .and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(error).context("cannot write the result to standard output"))
+        }
+        _ => Ok(()),
     }
-    Ok(out.flush()?)
 }
 
 /// Says something beside the result.
@@ -24,13 +31,6 @@ pub fn say(text: &str) {
 /// Says what went wrong, with its causes.
 pub fn error(error: &anyhow::Error) {
     say(&format!("kduel: {error:#}"));
-}
-
-/// Whether the error is only that the reader of standard output has gone.
-pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
-    })
 }
 
 /// Whether results may be coloured.

@@ -6,7 +6,6 @@ use agent::Stop;
 use anyhow::Context as _;
 use experiment::{Ending, Experiment, Header, Scope};
 use journal::{Home, Journal, Run};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use targets::Local;
@@ -86,14 +85,14 @@ pub fn conduct(
     let token = machine::new_token(&machine::Root::real()).map_err(|missing| anyhow::anyhow!("{missing}"))?;
     let mut target = Local::new(undo_directory(home), token.clone(), stop.clone());
     let mut progress = Progress::new(output::watched());
-    let name = &run.header.run;
     let directory = journal.directory().to_path_buf();
+    let name = word_for(home, &directory);
     let ended = duel::conduct(&run.header, &run.records, journal, &mut target, &token, &stop, &mut progress);
     progress.finish();
     match ended {
         Ok(Ending::Finished) => {
             let outcome = report::print(home, &directory, view)?;
-            output::say(&hint(&run.header.experiment, name));
+            output::say(&hint(&run.header.experiment, &name));
             Ok(outcome)
         }
         Ok(_) => {
@@ -106,6 +105,11 @@ pub fn conduct(
         Err(error) => Err(anyhow::Error::new(error)
             .context(format!("run {name} stopped; what is done is kept, `kduel resume {name}` goes on"))),
     }
+}
+
+/// The word by which commands take the run in a directory: its name, or the directory where it lies outside the home.
+pub fn word_for(home: &Home, directory: &Path) -> String {
+    directory.strip_prefix(home.runs()).unwrap_or(directory).display().to_string()
 }
 
 /// Where undo journals live: outside the runs, so that a run that is deleted loses none. Root has one place for the
@@ -121,13 +125,25 @@ fn undo_directory(home: &Home) -> PathBuf {
 
 fn watch_signals(stop: &Stop) -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    // The order matters: the first Ctrl-C only sets the flag, the second finds it set and leaves at once. The agent then
+    // sees its stream end and cleans up by itself. Other signals may come twice without anybody being impatient: a
+    // terminal that closes and its shell both send SIGHUP, and `timeout` sends to the process and to its group.
+    signal_hook::flag::register_conditional_shutdown(SIGINT, 130, stop.flag())?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // The order matters: the first signal only sets the flag, the second finds it set and leaves at once. The
-        // agent then sees its stream end and cleans up by itself.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, stop.flag())?;
-        signal_hook::flag::register(signal, stop.flag())?;
+        // Under nohup a run must outlive its terminal.
+        if signal != SIGHUP || !is_ignored(signal) {
+            signal_hook::flag::register(signal, stop.flag())?;
+        }
     }
     Ok(())
+}
+
+/// Whether whoever started this process had it ignore a signal.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// What to try next, for somebody who has just seen a report.
