@@ -1,5 +1,7 @@
 //! A duel from the command line to its verdicts.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 #[path = "support.rs"]
 mod support;
 
@@ -9,8 +11,18 @@ use support::{Kduel, stderr};
 
 /// A duel that takes no time.
 const SHORT: [&str; 12] = [
-    "run", "global-lock", "--set", "total=2000", "--set", "settle=0", "-V", "tas:lock=tas", "-V", "mcs:lock=mcs",
-    "--points", "1,2",
+    "run",
+    "global-lock",
+    "--set",
+    "total=2000",
+    "--set",
+    "settle=0",
+    "-V",
+    "tas:lock=tas",
+    "-V",
+    "mcs:lock=mcs",
+    "--points",
+    "1,2",
 ];
 
 fn short(kduel: &Kduel, more: &[&str]) -> String {
@@ -129,7 +141,8 @@ fn unknown_words_name_the_nearest_and_bad_files_are_pointed_at() {
     assert!(kduel.fails(&["run", "global-lock", "--points", "0"]).contains("from 1"));
     assert!(kduel.fails(&["report", "--style", "boxd"]).contains("`boxed`"));
     assert!(kduel.fails(&["run", "global-lock", "--scale", "small"]).contains("[scale.small]"));
-    let file = kduel.file("bad.toml", "blocks = 3\n\n[[workload]]\nname = \"global-lock\"\npoint = [1, {}]\n");
+    let file =
+        kduel.file("bad.toml", "blocks = 3\n\n[[workload]]\nname = \"global-lock\"\npoint = [1, {}]\n");
     let error = kduel.fails(&["run", "--experiment", file.to_str().unwrap()]);
     assert!(error.contains("bad.toml") && error.contains("line 5, column 9"), "{error}");
     assert!(!kduel.home().join("runs").exists(), "nothing was begun");
@@ -139,7 +152,15 @@ fn unknown_words_name_the_nearest_and_bad_files_are_pointed_at() {
 fn a_knob_that_cannot_be_turned_stops_the_run_before_its_first_trial() {
     let kduel = Kduel::new();
     let error = kduel.fails(&[
-        "run", "global-lock", "--set", "total=1000", "-V", "a", "-V", "b:sysctl.kernel.no_such_thing=1", "-V",
+        "run",
+        "global-lock",
+        "--set",
+        "total=1000",
+        "-V",
+        "a",
+        "-V",
+        "b:sysctl.kernel.no_such_thing=1",
+        "-V",
         "c:cpus=4000",
     ]);
     assert!(error.contains("no_such_thing") && error.contains("4000"), "{error}");
@@ -151,7 +172,18 @@ fn s22_a_regression_fails_only_when_asked() {
     let kduel = Kduel::new();
     let planted = |fail_on: &[&str]| {
         let args = [
-            &["run", "global-lock", "--set", "total=20000", "--set", "settle=0", "--points", "1", "--blocks", "8"][..],
+            &[
+                "run",
+                "global-lock",
+                "--set",
+                "total=20000",
+                "--set",
+                "settle=0",
+                "--points",
+                "1",
+                "--blocks",
+                "8",
+            ][..],
             &["-V", "plain", "-V", "slow:think=200"],
             fail_on,
         ]
@@ -170,7 +202,9 @@ fn s22_a_regression_fails_only_when_asked() {
 fn a_closed_pipe_is_no_error() {
     let kduel = Kduel::new();
     short(&kduel, &["--blocks", "2"]);
-    for args in [&["report"][..], &["report", "--format", "json"], &["list", "workloads"], &["show", "hackbench"]] {
+    for args in
+        [&["report"][..], &["report", "--format", "json"], &["list", "workloads"], &["show", "hackbench"]]
+    {
         let mut child =
             kduel.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("kduel starts");
         drop(child.stdout.take());
@@ -179,6 +213,45 @@ fn a_closed_pipe_is_no_error() {
         assert_eq!(child.wait().unwrap().code(), Some(0), "{args:?}: {complaints}");
         assert_eq!(complaints, "", "{args:?}");
     }
+}
+
+#[test]
+fn a_closed_pipe_hides_no_regression() {
+    let kduel = Kduel::new();
+    kduel.ok(&[
+        "run",
+        "global-lock",
+        "--set",
+        "total=20000",
+        "--set",
+        "settle=0",
+        "--points",
+        "1",
+        "--blocks",
+        "8",
+        "-V",
+        "plain",
+        "-V",
+        "slow:think=200",
+    ]);
+    let mut report = kduel
+        .command(&["report", "--fail-on", "regression"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("kduel starts");
+    drop(report.stdout.take());
+    assert_eq!(report.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn a_run_that_is_kept_elsewhere_is_named_by_its_directory() {
+    let kduel = Kduel::new();
+    let elsewhere = kduel.home().join("elsewhere");
+    let out = elsewhere.to_str().unwrap();
+    let output = kduel.output(&[&SHORT[..], &["--blocks", "1", "--out", out]].concat());
+    assert!(stderr(&output).contains(&format!("kduel report {out} ")), "{}", stderr(&output));
+    assert!(kduel.ok(&["report", out]).contains("mcs"));
 }
 
 #[test]
@@ -203,13 +276,29 @@ fn lists_begin_with_names_and_every_workload_can_be_shown() {
 fn a_variant_that_does_not_touch_a_workload_is_not_exercised_there() {
     let kduel = Kduel::new();
     kduel.ok(&[
-        "run", "global-lock", "exec", "--set", "total=1000", "--set", "command=true", "--set", "settle=0", "-V", "tas",
-        "-V", "mcs:lock=mcs", "--blocks", "6", "--seed", "1",
+        "run",
+        "global-lock",
+        "exec",
+        "--set",
+        "total=1000",
+        "--set",
+        "command=true",
+        "--set",
+        "settle=0",
+        "-V",
+        "tas",
+        "-V",
+        "mcs:lock=mcs",
+        "--blocks",
+        "6",
+        "--seed",
+        "1",
     ]);
     let cells = kduel.json()["cells"].as_array().unwrap().clone();
     let of = |workload: &str| {
-        let cell =
-            cells.iter().find(|cell| cell["workload"] == workload && cell["variant"] == "mcs" && cell["metric"] == "time");
+        let cell = cells.iter().find(|cell| {
+            cell["workload"] == workload && cell["variant"] == "mcs" && cell["metric"] == "time"
+        });
         cell.unwrap_or_else(|| panic!("no cell of {workload}"))["verdict"].clone()
     };
     assert_eq!(of("exec"), "not-exercised");

@@ -1,5 +1,7 @@
 //! Interrupted, killed, out of disk: what was done stays, nothing is left behind, and `resume` finishes the rest.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 #[path = "support.rs"]
 mod support;
 
@@ -24,7 +26,18 @@ fn start(kduel: &Kduel) -> Child {
     let variant = if is_root() { "turned:sysctl.vm.stat_interval=19" } else { "turned:nice=3" };
     kduel
         .command(&[
-            "run", "exec", "--set", "command=sleep 0.02", "--set", "settle=0", "-V", "as-is", "-V", variant, "--blocks", "7",
+            "run",
+            "exec",
+            "--set",
+            "command=sleep 0.02",
+            "--set",
+            "settle=0",
+            "-V",
+            "as-is",
+            "-V",
+            variant,
+            "--blocks",
+            "7",
         ])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -63,9 +76,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 fn keys(trials: &[serde_json::Value]) -> BTreeSet<String> {
     trials
         .iter()
-        .map(|trial| {
-            format!("{}/{}/{}/{}", trial["block"], trial["point"], trial["variant"], trial["twin"])
-        })
+        .map(|trial| format!("{}/{}/{}/{}", trial["block"], trial["point"], trial["variant"], trial["twin"]))
         .collect()
 }
 
@@ -81,12 +92,18 @@ fn one_kill(kduel: &Kduel, delay: Duration, victim: &str) {
     let before = std::fs::read_to_string(STAT_INTERVAL).unwrap_or_default();
     let mut run = start(kduel);
     std::thread::sleep(delay);
-    let victims: Vec<u32> =
-        parts(kduel).into_iter().filter(|(_, part)| part == victim).map(|(pid, _)| pid).collect();
-    victims.iter().for_each(|pid| kill(*pid));
+    // Between two trials there is none to kill, and when the run has ended there is nothing.
+    wait_until("there is something to kill", || {
+        let victims: Vec<u32> =
+            parts(kduel).into_iter().filter(|(_, part)| part == victim).map(|(pid, _)| pid).collect();
+        victims.iter().for_each(|pid| kill(*pid));
+        !victims.is_empty() || run.try_wait().expect("it was ours").is_some()
+    });
     if victim == "run" {
         run.wait().expect("it was ours");
-        wait_until("the agent ends by itself when its coordinator is gone", || strays(kduel.home()).is_empty());
+        wait_until("the agent ends by itself when its coordinator is gone", || {
+            strays(kduel.home()).is_empty()
+        });
     } else {
         assert!(run.wait().expect("it was ours").success(), "a lost {victim} costs a trial, not the run");
     }
@@ -105,8 +122,7 @@ fn one_kill(kduel: &Kduel, delay: Duration, victim: &str) {
 fn p2_m12_kill_9_of_any_part_at_any_time_loses_nothing_and_leaves_nothing() {
     let _alone = alone();
     // KDUEL_KILLS asks for more: the fifty are `KDUEL_KILLS=50 cargo test --test killed`.
-    let kills: u64 =
-        std::env::var("KDUEL_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(9);
+    let kills: u64 = std::env::var("KDUEL_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(9);
     for round in 0..kills {
         let victim = ["run", "agent", "trial"][round as usize % 3];
         // Spread over the whole of a run, which takes about two seconds, start-up included.
@@ -119,13 +135,14 @@ fn p2_m12_kill_9_of_any_part_at_any_time_loses_nothing_and_leaves_nothing() {
 fn p1_an_interrupt_keeps_what_is_done_and_exits_with_130() {
     let _alone = alone();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        if signal == Signal::HUP && hangups_are_ignored() {
+            println!("skipped: SIGHUP is ignored here");
+            continue;
+        }
         let kduel = Kduel::new();
         let run = start(&kduel);
         let pid = Pid::from_raw(run.id() as i32).unwrap();
-        wait_until("a trial is done", || {
-            let journal = std::fs::read_to_string(kduel.home().join("latest/journal.jsonl"));
-            journal.is_ok_and(|text| text.contains("\"kind\":\"trial\""))
-        });
+        wait_until("a trial is done", || has_trials(&kduel));
         kill_process(pid, signal).unwrap();
         let status = run.wait_with_output().unwrap().status;
         assert_eq!(status.code(), Some(130));
@@ -141,13 +158,62 @@ fn p1_an_interrupt_keeps_what_is_done_and_exits_with_130() {
     }
 }
 
+/// Whether the journal of the latest run has a trial already.
+fn has_trials(kduel: &Kduel) -> bool {
+    let journal = std::fs::read_to_string(kduel.home().join("latest/journal.jsonl"));
+    journal.is_ok_and(|text| text.contains("\"kind\":\"trial\""))
+}
+
+/// Whether these tests were started by nohup.
+fn hangups_are_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask of signals");
+    u64::from_str_radix(mask.trim(), 16).expect("hexadecimal") & 1 == 1
+}
+
+#[test]
+fn under_nohup_a_run_outlives_its_terminal() {
+    let _alone = alone();
+    let kduel = Kduel::new();
+    let command = kduel.command(&[
+        "run",
+        "exec",
+        "--set",
+        "command=sleep 0.05",
+        "--set",
+        "settle=0",
+        "-V",
+        "a",
+        "--no-aa",
+        "--blocks",
+        "6",
+    ]);
+    let mut run = Command::new("nohup")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env("KDUEL_HOME", kduel.home())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("nohup starts");
+    wait_until("a trial is done", || has_trials(&kduel));
+    kill_process(Pid::from_raw(run.id() as i32).unwrap(), Signal::HUP).unwrap();
+    assert!(run.wait().unwrap().success());
+    assert_eq!(kduel.trials().len(), 6);
+}
+
 #[test]
 fn two_coordinators_cannot_write_one_run() {
     let _alone = alone();
     let kduel = Kduel::new();
     let mut run = start(&kduel);
     wait_until("the run has begun", || kduel.home().join("latest/journal.jsonl").exists());
+    // A run that is stopped cannot end before the second has tried.
+    let pid = Pid::from_raw(run.id() as i32).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
     let second = kduel.output(&["resume"]);
+    kill_process(pid, Signal::CONT).unwrap();
     assert_eq!(second.status.code(), Some(2), "{}", stderr(&second));
     assert!(run.wait().unwrap().success());
 }
@@ -169,7 +235,18 @@ fn p8_a_full_disk_stops_the_run_and_the_journal_stays_readable() {
     let _unmount = Unmount(disk.clone());
     std::fs::write(disk.join("ballast"), vec![0; 900 << 10]).unwrap();
     let run = kduel
-        .command(&["run", "exec", "--set", "command=true", "--set", "settle=0", "--blocks", "1000", "-V", "a"])
+        .command(&[
+            "run",
+            "exec",
+            "--set",
+            "command=true",
+            "--set",
+            "settle=0",
+            "--blocks",
+            "1000",
+            "-V",
+            "a",
+        ])
         .env("KDUEL_HOME", &disk)
         .output()
         .unwrap();

@@ -1,7 +1,7 @@
 //! A kduel with a home of its own.
 
 // Each test binary uses its own part of this.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::expect_used)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -63,7 +63,9 @@ impl Kduel {
         let whole = journal.rfind('\n').map_or("", |end| &journal[..end]);
         whole
             .lines()
-            .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON lines")["record"].clone())
+            .map(|line| {
+                serde_json::from_str::<serde_json::Value>(line).expect("JSON lines")["record"].clone()
+            })
             .collect()
     }
 
@@ -101,7 +103,9 @@ pub fn strays(home: &Path) -> Vec<u32> {
     let mark = format!("KDUEL_HOME={}\0", home.display());
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
         let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
         let marked = environment.windows(mark.len()).any(|window| window == mark.as_bytes());
         // A zombie has no environment left, so it never counts.

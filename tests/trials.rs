@@ -1,15 +1,19 @@
 //! What becomes of trials that do not end well, and what every trial records.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 #[path = "support.rs"]
 mod support;
 
+use std::path::PathBuf;
 use support::{Kduel, is_root, reasons, strays};
 
 /// Runs one variant of `exec` and gives the kinds and reasons of its missing trials.
 fn exec(command: &str, more: &[&str]) -> Vec<(String, String)> {
     let kduel = Kduel::new();
     let set = format!("command={command}");
-    kduel.ok(&[&["run", "exec", "--set", &set, "--set", "settle=0", "--blocks", "1", "--no-aa"][..], more].concat());
+    kduel.ok(&[&["run", "exec", "--set", &set, "--set", "settle=0", "--blocks", "1", "--no-aa"][..], more]
+        .concat());
     assert_eq!(strays(kduel.home()), Vec::<u32>::new());
     reasons(&kduel.trials())
 }
@@ -41,11 +45,41 @@ fn what_a_trial_leaves_running_is_ended_with_it() {
     assert_eq!(exec("sh -c 'setsid sleep 1000 > /dev/null 2>&1 < /dev/null & true'", &[]), []);
 }
 
+/// The control group of version 2 that this process is in.
+fn own_group() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4)?;
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    Some(PathBuf::from(mount).join(group))
+}
+
+#[test]
+fn who_leaves_the_cgroup_and_the_process_group_of_a_trial_is_ended_with_it() {
+    let procs = own_group().map(|group| group.join("cgroup.procs")).unwrap_or_default();
+    if std::fs::OpenOptions::new().write(true).open(&procs).is_err() {
+        println!("skipped: to leave a cgroup needs the right to write to the one above it");
+        return;
+    }
+    // `exec` checks inside for strays.
+    let flee = format!("sh -c 'echo 0 > {}; setsid sleep 1000 & sleep 1000'", procs.display());
+    assert_eq!(exec(&flee, &["--deadline", "0.5"])[0].0, "hang");
+}
+
 #[test]
 fn p11_a_missing_trial_is_missing_and_never_zero() {
     let kduel = Kduel::new();
     kduel.ok(&[
-        "run", "exec", "--set", "settle=0", "-V", "good:command=true", "-V", "bad:command=false", "--blocks", "6",
+        "run",
+        "exec",
+        "--set",
+        "settle=0",
+        "-V",
+        "good:command=true",
+        "-V",
+        "bad:command=false",
+        "--blocks",
+        "6",
     ]);
     let cells = kduel.json()["cells"].as_array().unwrap().clone();
     let bad = cells.iter().find(|cell| cell["variant"] == "bad" && cell["metric"] == "time").unwrap();
@@ -97,8 +131,15 @@ fn p10_the_use_of_children_that_nobody_waited_for_is_counted() {
 fn environment_nice_and_cpus_reach_the_trial() {
     let kduel = Kduel::new();
     kduel.ok(&[
-        "run", "exec", "--set", "command=sh -c 'test \"$WORD\" = hello && test $(nice) = 5 && test $(nproc) = 1'",
-        "-V", "a:env.WORD=hello,nice=5,cpus=0", "--blocks", "1", "--no-aa",
+        "run",
+        "exec",
+        "--set",
+        "command=sh -c 'test \"$WORD\" = hello && test $(nice) = 5 && test $(nproc) = 1'",
+        "-V",
+        "a:env.WORD=hello,nice=5,cpus=0",
+        "--blocks",
+        "1",
+        "--no-aa",
     ]);
     assert_eq!(reasons(&kduel.trials()), []);
 }
@@ -113,8 +154,20 @@ fn a_sysctl_is_turned_for_its_variant_only_and_put_back() {
     let before = std::fs::read_to_string(FILE).unwrap();
     let kduel = Kduel::new();
     kduel.ok(&[
-        "run", "exec", "--set", "command=cat /proc/sys/vm/stat_interval", "--set", r"regex=(\d+)", "-V", "as-is", "-V",
-        "turned:sysctl.vm.stat_interval=17", "--blocks", "3", "--set", "settle=0",
+        "run",
+        "exec",
+        "--set",
+        "command=cat /proc/sys/vm/stat_interval",
+        "--set",
+        r"regex=(\d+)",
+        "-V",
+        "as-is",
+        "-V",
+        "turned:sysctl.vm.stat_interval=17",
+        "--blocks",
+        "3",
+        "--set",
+        "settle=0",
     ]);
     assert_eq!(std::fs::read_to_string(FILE).unwrap(), before);
     for trial in kduel.trials() {
