@@ -5,6 +5,7 @@
 #[path = "support.rs"]
 mod support;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use support::{Kduel, is_root, reasons, strays};
 
@@ -64,6 +65,68 @@ fn who_leaves_the_cgroup_and_the_process_group_of_a_trial_is_ended_with_it() {
     // `exec` checks inside for strays.
     let flee = format!("sh -c 'echo 0 > {}; setsid sleep 1000 & sleep 1000'", procs.display());
     assert_eq!(exec(&flee, &["--deadline", "0.5"])[0].0, "hang");
+}
+
+/// A control group whose processes may use no more than 128 MiB, where one can be made.
+struct SmallGroup(PathBuf);
+
+impl SmallGroup {
+    fn new() -> Option<SmallGroup> {
+        let name = format!("kduel-test-{}", std::process::id());
+        let kinds = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+        kinds.into_iter().find_map(|(parent, limit)| {
+            let path = PathBuf::from(parent).join(&name);
+            std::fs::create_dir(&path).ok()?;
+            let group = SmallGroup(path);
+            std::fs::OpenOptions::new()
+                .write(true)
+                .open(group.0.join(limit))
+                .ok()?
+                .write_all(b"128M")
+                .ok()?;
+            Some(group)
+        })
+    }
+}
+
+impl Drop for SmallGroup {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn who_runs_out_of_memory_is_missing_for_that_reason() {
+    let Some(group) = SmallGroup::new() else {
+        println!("skipped: only root can limit memory by a cgroup");
+        return;
+    };
+    let kduel = Kduel::new();
+    // `tail` keeps the last line, and /dev/zero has no other.
+    let command = kduel.command(&[
+        "run",
+        "exec",
+        "--set",
+        "command=tail /dev/zero",
+        "--set",
+        "settle=0",
+        "--blocks",
+        "1",
+        "--no-aa",
+    ]);
+    let limited = std::process::Command::new("sh")
+        .arg("-c")
+        .arg("echo 0 > $GROUP/cgroup.procs && exec \"$0\" \"$@\"")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env("KDUEL_HOME", kduel.home())
+        .env("GROUP", &group.0)
+        .output()
+        .unwrap();
+    assert!(limited.status.success(), "{}", support::stderr(&limited));
+    let missing = reasons(&kduel.trials());
+    assert_eq!(missing[0].0, "out-of-memory", "{missing:?}");
+    assert!(missing[0].1.contains("tail") && missing[0].1.contains("out-of-memory killer"), "{missing:?}");
 }
 
 #[test]

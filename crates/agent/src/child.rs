@@ -250,8 +250,14 @@ impl Trial {
                 usage.migrations = report.usage.migrations;
                 report.outcome
             }
-            (false, _, status) => self.died(status, &kernel_log),
+            (false, _, status) => self.died(status),
         };
+        if let Outcome::Missing { failure: failure @ Failure::Signal, why } = &mut outcome
+            && kernel_log.iter().any(|line| line.contains("oom-kill") || line.contains("Out of memory"))
+        {
+            *failure = Failure::OutOfMemory;
+            why.push_str("; meanwhile the kernel's out-of-memory killer was at work");
+        }
         if matches!(outcome, Outcome::Done { .. }) {
             if usage.throttled_ns.is_some_and(|ns| ns > 0) {
                 outcome =
@@ -265,18 +271,13 @@ impl Trial {
         Ok(Done { outcome, usage, kernel_log, elapsed_ns: elapsed.as_nanos() as u64 })
     }
 
-    fn died(&self, status: Option<ExitStatus>, kernel_log: &[String]) -> Outcome {
+    fn died(&self, status: Option<ExitStatus>) -> Outcome {
         let complaints = String::from_utf8_lossy(&self.complaints);
         let last_words = match complaints.trim() {
             "" => String::new(),
             text => format!("; it said: {}", text.lines().last().unwrap_or_default()),
         };
-        let out_of_memory =
-            kernel_log.iter().any(|line| line.contains("oom-kill") || line.contains("Out of memory"));
         match (status.and_then(|status| status.signal()), status.and_then(|status| status.code())) {
-            (Some(9), _) if out_of_memory => {
-                missing(Failure::OutOfMemory, "the kernel's out-of-memory killer ended it".into())
-            }
             (Some(signal), _) => {
                 missing(Failure::Signal, format!("killed by signal {}{last_words}", signal_name(signal)))
             }
