@@ -15,13 +15,20 @@ fn likeness(word: &str, candidate: &str) -> f64 {
     strsim::jaro_winkler(word, candidate).max(1.0 - slips)
 }
 
-/// The end of an error about an unknown word: the nearest known one, or else the list of all of them.
+/// More words than this do not help who reads an error.
+const LISTED: usize = 24;
+
+/// The end of an error about an unknown word: the nearest known one, or else the list of all of them, if it is not
+/// endless.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(word, candidates.clone()) {
         Some(candidate) => format!("did you mean `{candidate}`?"),
         None => {
             let all: Vec<&str> = candidates.into_iter().collect();
-            format!("known are: {}", all.join(", "))
+            match all.len().checked_sub(LISTED) {
+                Some(more @ 1..) => format!("known are: {} and {more} more", all[..LISTED].join(", ")),
+                _ => format!("known are: {}", all.join(", ")),
+            }
         }
     }
 }
@@ -38,5 +45,6 @@ mod tests {
         assert_eq!(nearest("msc", ["tas", "mcs", "std"]), Some("mcs"));
         assert_eq!(nearest("zzz", words), None);
         assert!(did_you_mean("zzz", words).contains("futex-wake"));
+        assert!(did_you_mean("zzz", ["a"; 100]).ends_with("a, a and 76 more"));
     }
 }

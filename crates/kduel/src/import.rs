@@ -18,7 +18,7 @@ pub struct Args {
 pub fn import(args: &Args) -> anyhow::Result<Outcome> {
     let path = args.file.display().to_string();
     let text = std::fs::read(&args.file).with_context(|| format!("cannot read {path}"))?;
-    let import = ::report::import(&String::from_utf8_lossy(&text), &path).with_context(|| path.clone())?;
+    let import = ::report::import(&String::from_utf8_lossy(&text), &path)?;
     let mut header = import.header;
     let fresh = session::header(header.experiment.clone());
     header.run = fresh.run;

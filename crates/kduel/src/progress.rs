@@ -8,6 +8,7 @@ use std::time::Duration;
 pub struct Progress {
     bar: Option<ProgressBar>,
     decided: (usize, usize),
+    cap: u32,
 }
 
 impl Progress {
@@ -20,7 +21,7 @@ impl Progress {
             }
             bar
         });
-        Progress { bar, decided: (0, 0) }
+        Progress { bar, decided: (0, 0), cap: 0 }
     }
 
     /// Clears the living line.
@@ -41,6 +42,7 @@ impl Progress {
 impl Observer for Progress {
     fn begin(&mut self, plan: &Plan, done: usize) {
         self.decided = (0, plan.slots.len());
+        self.cap = plan.cap;
         if done > 0 {
             self.print(&format!("{done} trials are done already"));
         }
@@ -50,8 +52,9 @@ impl Observer for Progress {
         if let Some(bar) = &self.bar {
             let (points_done, points) = self.decided;
             bar.set_message(format!(
-                "block {}  {} {}  {}  |  {points_done} of {points} points done  |  {}",
+                "block {}/{}  {} {}  {}  |  {points_done} of {points} points done  |  {}",
                 start.block,
+                self.cap,
                 start.slot.label,
                 start.slot.point,
                 start.variant,
