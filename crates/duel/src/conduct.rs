@@ -297,9 +297,15 @@ impl Run<'_> {
         let (outcome, usage, kernel_log) = match self.ask(&request, &side.variant) {
             Ok(done) => {
                 self.agents_lost = 0;
+                // A machine that shuts down tells every process to leave, the trial, too. It has not failed: a run that is
+                // resumed does it again.
+                if self.stop.asked() && matches!(done.outcome, Outcome::Missing { .. }) {
+                    return Err(Halt::Stopped);
+                }
                 (done.outcome, done.usage, done.kernel_log)
             }
             Err(AgentError::Stopped) => return Err(Halt::Stopped),
+            Err(_) if self.stop.asked() => return Err(Halt::Stopped),
             Err(AgentError::Refused(why)) => (lost(Failure::Knob, why), Usage::default(), Vec::new()),
             Err(error) => {
                 self.lost_agent(&error)?;

@@ -311,3 +311,19 @@ fn what_is_left_counts_the_trials_of_the_block_that_runs() {
     let total: Duration = trials[..4].iter().map(|trial| Duration::from_nanos(trial.elapsed_ns)).sum();
     assert_eq!(watcher.etas[0].at_most, total / 4 * 2);
 }
+
+#[test]
+fn a_trial_that_ends_with_a_stop_has_not_failed() {
+    let mut fake = Fake::new(|_, _| Reply::Die);
+    let stopping = fake.stop.clone();
+    fake.script = Arc::new(move |count, _| {
+        if count < 5 {
+            return Reply::Value(1.0);
+        }
+        stopping.ask();
+        Reply::Die
+    });
+    let (ended, trials, watcher) = run(&header(Blocks::Exactly(6), &[1]), &[], &mut fake);
+    assert!(matches!(ended, Ok(Ending::Interrupted(_))), "{ended:?}");
+    assert_eq!((trials.len(), watcher.notices), (5, 0));
+}
