@@ -8,22 +8,18 @@ mod support;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use support::{Kduel, is_root, stderr, strays};
-
-const STAT_INTERVAL: &str = "/proc/sys/vm/stat_interval";
-
-/// The sysctl that these tests turn belongs to one of them at a time.
-static SYSCTL: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    SYSCTL.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use support::{Kduel, STAT_INTERVAL, alone_with_the_sysctl, is_root, stderr, strays};
 
 /// Starts a run of some twenty short trials; as root it turns a sysctl, too.
 fn start(kduel: &Kduel) -> Child {
-    let variant = if is_root() { "turned:sysctl.vm.stat_interval=19" } else { "turned:nice=3" };
+    let now = std::fs::read_to_string(STAT_INTERVAL).unwrap_or_default();
+    let variant = match (is_root(), now.trim()) {
+        (false, _) => "turned:nice=3",
+        // What is turned to the value that it has cannot be missed when it is not put back.
+        (true, "19") => "turned:sysctl.vm.stat_interval=18",
+        (true, _) => "turned:sysctl.vm.stat_interval=19",
+    };
     kduel
         .command(&[
             "run",
@@ -87,7 +83,7 @@ fn finished(kduel: &Kduel) {
     assert_eq!(keys.len(), 7 * 3, "and all of them are there");
 }
 
-/// `kill -9` of one part at a random time; returns what was killed.
+/// `kill -9` of one part after a delay.
 fn one_kill(kduel: &Kduel, delay: Duration, victim: &str) {
     let before = std::fs::read_to_string(STAT_INTERVAL).unwrap_or_default();
     let mut run = start(kduel);
@@ -120,7 +116,7 @@ fn one_kill(kduel: &Kduel, delay: Duration, victim: &str) {
 
 #[test]
 fn p2_m12_kill_9_of_any_part_at_any_time_loses_nothing_and_leaves_nothing() {
-    let _alone = alone();
+    let _alone = alone_with_the_sysctl();
     // KDUEL_KILLS asks for more: the fifty are `KDUEL_KILLS=50 cargo test --test killed`.
     let kills: u64 = std::env::var("KDUEL_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(9);
     for round in 0..kills {
@@ -133,7 +129,7 @@ fn p2_m12_kill_9_of_any_part_at_any_time_loses_nothing_and_leaves_nothing() {
 
 #[test]
 fn p1_an_interrupt_keeps_what_is_done_and_exits_with_130() {
-    let _alone = alone();
+    let _alone = alone_with_the_sysctl();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         if signal == Signal::HUP && hangups_are_ignored() {
             println!("skipped: SIGHUP is ignored here");
@@ -173,7 +169,7 @@ fn hangups_are_ignored() -> bool {
 
 #[test]
 fn under_nohup_a_run_outlives_its_terminal() {
-    let _alone = alone();
+    let _alone = alone_with_the_sysctl();
     let kduel = Kduel::new();
     let command = kduel.command(&[
         "run",
@@ -205,7 +201,7 @@ fn under_nohup_a_run_outlives_its_terminal() {
 
 #[test]
 fn two_coordinators_cannot_write_one_run() {
-    let _alone = alone();
+    let _alone = alone_with_the_sysctl();
     let kduel = Kduel::new();
     let mut run = start(&kduel);
     wait_until("the run has begun", || kduel.home().join("latest/journal.jsonl").exists());

@@ -3,6 +3,7 @@
 // Each test binary uses its own part of this.
 #![allow(dead_code, clippy::expect_used)]
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
@@ -114,6 +115,17 @@ pub fn strays(home: &Path) -> Vec<u32> {
         }
     }
     found
+}
+
+/// The sysctl that tests turn.
+pub const STAT_INTERVAL: &str = "/proc/sys/vm/stat_interval";
+
+/// Waits until no other test on this machine turns [`STAT_INTERVAL`]; it is ours until the file is dropped.
+pub fn alone_with_the_sysctl() -> File {
+    let path = std::env::temp_dir().join(format!("kduel-tests-{}.lock", rustix::process::geteuid().as_raw()));
+    let file = File::options().create(true).append(true).open(path).expect("a file to lock");
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
+    file
 }
 
 pub fn is_root() -> bool {

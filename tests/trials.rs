@@ -7,7 +7,7 @@ mod support;
 
 use std::io::Write as _;
 use std::path::PathBuf;
-use support::{Kduel, is_root, reasons, strays};
+use support::{Kduel, STAT_INTERVAL, alone_with_the_sysctl, is_root, reasons, strays};
 
 /// Runs one variant of `exec` and gives the kinds and reasons of its missing trials.
 fn exec(command: &str, more: &[&str]) -> Vec<(String, String)> {
@@ -209,12 +209,12 @@ fn environment_nice_and_cpus_reach_the_trial() {
 
 #[test]
 fn a_sysctl_is_turned_for_its_variant_only_and_put_back() {
-    const FILE: &str = "/proc/sys/vm/stat_interval";
     if !is_root() {
         println!("skipped: turning a sysctl needs root");
         return;
     }
-    let before = std::fs::read_to_string(FILE).unwrap();
+    let _alone = alone_with_the_sysctl();
+    let before = std::fs::read_to_string(STAT_INTERVAL).unwrap();
     let kduel = Kduel::new();
     kduel.ok(&[
         "run",
@@ -232,7 +232,7 @@ fn a_sysctl_is_turned_for_its_variant_only_and_put_back() {
         "--set",
         "settle=0",
     ]);
-    assert_eq!(std::fs::read_to_string(FILE).unwrap(), before);
+    assert_eq!(std::fs::read_to_string(STAT_INTERVAL).unwrap(), before);
     for trial in kduel.trials() {
         let expected = if trial["variant"] == "turned" { "17" } else { before.trim() };
         let seen = trial["outcome"]["samples"]["value"][0].as_f64().unwrap();
