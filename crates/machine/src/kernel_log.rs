@@ -76,7 +76,8 @@ fn parse(record: &[u8]) -> Option<String> {
     let mut head = head.split(',');
     let priority: u32 = head.next()?.parse().ok()?;
     let us: u64 = head.nth(1)?.parse().ok()?;
-    let text = rest.lines().next().unwrap_or_default();
+    // A message that ends in a newline of its own has it escaped.
+    let text = rest.lines().next().unwrap_or_default().trim_end_matches("\\x0a");
     (priority >> 3 == 0).then(|| format!("[{:5}.{:06}] {text}", us / 1_000_000, us % 1_000_000))
 }
 
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn kernel_lines_are_kept_and_others_are_not() {
         let lines = collect(device(vec![
-            Ok("4,812,5123456,-;cpu 3: stalled\n SUBSYSTEM=cpu\n".into()),
+            Ok("4,812,5123456,-;cpu 3: stalled\\x0a\n SUBSYSTEM=cpu\n".into()),
             Ok("12,813,5123457,-;systemd says something\n".into()),
             Err(Errno::INTR),
             Ok("3,814,5200000,-,caller=T1;Out of memory: Killed process 7 (x)\n".into()),
