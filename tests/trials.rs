@@ -130,6 +130,35 @@ fn who_runs_out_of_memory_is_missing_for_that_reason() {
 }
 
 #[test]
+fn how_a_trial_ends_is_seen_even_where_the_ends_of_children_are_ignored() {
+    let kduel = Kduel::new();
+    let command = kduel.command(&[
+        "run",
+        "exec",
+        "--set",
+        "command=true",
+        "--set",
+        "settle=0",
+        "--blocks",
+        "1",
+        "--no-aa",
+    ]);
+    let ignoring = std::process::Command::new("env")
+        .arg("--ignore-signal=CHLD")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env("KDUEL_HOME", kduel.home())
+        .output()
+        .unwrap();
+    if ignoring.status.code() == Some(125) {
+        println!("skipped: this env cannot have a program ignore a signal");
+        return;
+    }
+    assert!(ignoring.status.success(), "{}", support::stderr(&ignoring));
+    assert_eq!(reasons(&kduel.trials()), []);
+}
+
+#[test]
 fn p11_a_missing_trial_is_missing_and_never_zero() {
     let kduel = Kduel::new();
     kduel.ok(&[

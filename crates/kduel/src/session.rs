@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use experiment::{Ending, Experiment, Header, Scope};
 use journal::{Home, Journal, Run};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use targets::Local;
 
@@ -96,11 +97,11 @@ pub fn conduct(
             Ok(outcome)
         }
         Ok(_) => {
-            report::print(home, &directory, view)?;
+            let printed = report::print(home, &directory, view);
             output::say(&format!(
                 "kduel: interrupted; what is done is kept. Go on with: kduel resume {name}"
             ));
-            Ok(Outcome::Interrupted)
+            printed.map(|_| Outcome::Interrupted)
         }
         Err(error) => Err(anyhow::Error::new(error)
             .context(format!("run {name} stopped; what is done is kept, `kduel resume {name}` goes on"))),
@@ -124,7 +125,7 @@ fn undo_directory(home: &Home) -> PathBuf {
 }
 
 fn watch_signals(stop: &Stop) -> std::io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
     // The order matters: the first Ctrl-C only sets the flag, the second finds it set and leaves at once. The agent then
     // sees its stream end and cleans up by itself. Other signals may come twice without anybody being impatient: a
     // terminal that closes and its shell both send SIGHUP, and `timeout` sends to the process and to its group.
@@ -135,6 +136,9 @@ fn watch_signals(stop: &Stop) -> std::io::Result<()> {
             signal_hook::flag::register(signal, stop.flag())?;
         }
     }
+    // Whoever ignores SIGCHLD hands that down, and then no parent learns how its child ended. A handler ends it here and,
+    // since no handler outlives an exec, in all that is started from here.
+    signal_hook::flag::register(SIGCHLD, Arc::default())?;
     Ok(())
 }
 
