@@ -24,8 +24,22 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn overhead(home: &Path) -> Result<(), Box<dyn Error>> {
     let blocks = (TRIALS / 3).to_string();
     let args = [
-        "run", "global-lock", "--points", "1", "--set", "total=1", "--set", "settle=0", "-V", "a", "-V", "b:lock=ticket",
-        "--blocks", &blocks, "--format", "csv",
+        "run",
+        "global-lock",
+        "--points",
+        "1",
+        "--set",
+        "total=1",
+        "--set",
+        "settle=0",
+        "-V",
+        "a",
+        "-V",
+        "b:lock=ticket",
+        "--blocks",
+        &blocks,
+        "--format",
+        "csv",
     ];
     let (elapsed, peak_kib) = run(home, &args)?;
     let run = Home::at(home).read("latest")?;
@@ -36,10 +50,19 @@ fn overhead(home: &Path) -> Result<(), Box<dyn Error>> {
     let mut each_ms: Vec<f64> = trials.map(|trial| trial.elapsed_ns as f64 / 1e6).collect();
     each_ms.sort_by(f64::total_cmp);
     let at = |share: f64| each_ms[((each_ms.len() - 1) as f64 * share) as usize];
-    println!("harness per trial, request to record:  median {:.2} ms, 95th percentile {:.2} ms", at(0.5), at(0.95));
+    println!(
+        "harness per trial, request to record:  median {:.2} ms, 95th percentile {:.2} ms",
+        at(0.5),
+        at(0.95)
+    );
     let whole_ms = elapsed.as_secs_f64() * 1e3 / f64::from(TRIALS);
-    println!("harness per trial, whole run / trials: {whole_ms:.2} ms, journal, statistics and report included");
-    println!("coordinator's peak memory:             {:.1} MB over {TRIALS} trials", peak_kib as f64 / 1024.0);
+    println!(
+        "harness per trial, whole run / trials: {whole_ms:.2} ms, journal, statistics and report included"
+    );
+    println!(
+        "coordinator's peak memory:             {:.1} MB over {TRIALS} trials",
+        peak_kib as f64 / 1024.0
+    );
     Ok(())
 }
 
@@ -57,7 +80,9 @@ fn large_report(home: &Path) -> Result<(), Box<dyn Error>> {
     };
     let mut count = 0;
     for block in 1..=LARGE_BLOCKS {
-        for (order, (variant, twin)) in [("a", false), ("a", true), ("b", false), ("b", true)].iter().enumerate() {
+        for (order, (variant, twin)) in
+            [("a", false), ("a", true), ("b", false), ("b", true)].iter().enumerate()
+        {
             if *variant == "b" && *twin {
                 continue;
             }
