@@ -26,9 +26,21 @@ fn p4_a_failing_command_is_missing_with_its_exact_status() {
     assert!(missing[0].1.contains('7'), "{missing:?}");
     let missing = exec("sh -c 'kill -SEGV $$'", &[]);
     assert!(missing[0].1.contains("11") || missing[0].1.contains("SEGV"), "{missing:?}");
-    let missing = exec("no-such-program-anywhere", &[]);
-    assert!(missing[0].1.contains("no-such-program-anywhere"), "{missing:?}");
     assert_eq!(exec("true", &[]), []);
+}
+
+#[test]
+fn what_cannot_be_done_is_told_before_the_first_trial() {
+    let kduel = Kduel::new();
+    let error =
+        kduel.fails(&["run", "exec", "-V", "a:command=true", "-V", "b:command=no-such-program-anywhere"]);
+    assert!(error.contains("b: exec: ") && error.contains("no-such-program-anywhere"), "{error}");
+    assert!(kduel.fails(&["run", "exec"]).contains("--set command="));
+    let mut without_originals = kduel.command(&["run", "hackbench", "-V", "original:via=rt-tests"]);
+    let output = without_originals.env("PATH", "/nowhere").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(support::stderr(&output).contains("apt-get install rt-tests"), "{}", support::stderr(&output));
+    assert_eq!(kduel.trials().len(), 0);
 }
 
 #[test]

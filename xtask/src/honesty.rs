@@ -116,8 +116,8 @@ fn build() -> anyhow::Result<PathBuf> {
         .context("cargo does not start")?;
     ensure!(output.status.success(), "cargo build: {}", output.status);
     let messages = String::from_utf8_lossy(&output.stdout);
-    let executables = messages.lines().filter_map(|line| {
+    let mut executables = messages.lines().filter_map(|line| {
         serde_json::from_str::<Value>(line).ok()?["executable"].as_str().map(PathBuf::from)
     });
-    executables.last().context("cargo built no executable")
+    executables.next_back().context("cargo built no executable")
 }

@@ -1,7 +1,7 @@
 //! The coordinator's end of the stream.
 
 use crate::lines::{Lines, wait_readable};
-use crate::wire::{Done, Event, Hello, PROTOCOL, Request, TrialRequest};
+use crate::wire::{Done, Event, Hello, PROTOCOL, Request, TrialRequest, Work};
 use experiment::{Facts, Knob};
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
@@ -109,13 +109,13 @@ impl Client {
         }
     }
 
-    /// What stands against turning these knobs there, one sentence each.
+    /// What stands against turning these knobs and doing this work there, one sentence each.
     ///
     /// # Errors
     /// When the agent fails.
-    pub fn check(&mut self, knobs: &[Knob]) -> Result<Vec<String>, AgentError> {
-        let doing = "checking knobs";
-        self.send(&Request::Check { knobs: knobs.to_vec() })?;
+    pub fn check(&mut self, knobs: &[Knob], work: Vec<Work>) -> Result<Vec<String>, AgentError> {
+        let doing = "checking what is asked";
+        self.send(&Request::Check { knobs: knobs.to_vec(), work })?;
         match self.answer(doing, ANSWER)? {
             Event::Checked { problems } => Ok(problems),
             other => Err(out_of_place(doing, &other)),

@@ -14,7 +14,7 @@ mod wire;
 pub use client::{AgentError, Client, Stop};
 pub use serve::{ServeError, serve};
 pub use trial::run_trial;
-pub use wire::{Done, Event, Hello, PROTOCOL, Request, TrialRequest, build_id};
+pub use wire::{Done, Event, Hello, PROTOCOL, Request, TrialRequest, Work, build_id};
 
 /// The argument that makes the binary an agent.
 pub const AGENT_ARGUMENT: &str = "agent";

@@ -2,6 +2,7 @@
 
 use crate::child::{Ended, Trial};
 use crate::lines::{Lines, wait_readable};
+use crate::trial;
 use crate::wire::{Event, Hello, Request};
 use machine::{Root, Undo};
 use rustix::stdio::{stdin, stdout};
@@ -74,9 +75,15 @@ impl Agent {
             })?;
             match request {
                 Request::Hello(_) => say(&Event::Hello(Hello::ours()))?,
-                Request::Check { knobs } => {
-                    let problems = machine::knobs::check(&self.root, &knobs);
-                    let problems = problems.iter().map(ToString::to_string).collect();
+                Request::Check { knobs, work } => {
+                    let of_knobs = machine::knobs::check(&self.root, &knobs);
+                    let mut problems: Vec<String> = of_knobs.iter().map(ToString::to_string).collect();
+                    for problem in work.iter().filter_map(|work| trial::check(work).err()) {
+                        // Most problems are the same at every point.
+                        if !problems.contains(&problem) {
+                            problems.push(problem);
+                        }
+                    }
                     say(&Event::Checked { problems })?;
                 }
                 Request::Prepare { knobs } => {

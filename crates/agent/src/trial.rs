@@ -1,6 +1,6 @@
 //! The trial's own process.
 
-use crate::wire::TrialRequest;
+use crate::wire::{TrialRequest, Work};
 use experiment::{Failure, Knob, Outcome, Usage};
 use machine::Root;
 use serde::{Deserialize, Serialize};
@@ -51,13 +51,25 @@ fn run(Order { cgroup, request, .. }: &Order) -> Result<Outcome, (Failure, Strin
     let own: Vec<Knob> = request.knobs.iter().filter(|knob| !knob.changes_machine()).cloned().collect();
     machine::apply_to_self(&own).map_err(|error| (Failure::Knob, error.to_string()))?;
     let cpus = machine::cpus::allowed().map_err(|error| (Failure::Refused, error.to_string()))?;
-    let workload = workloads::find(&request.workload)
-        .ok_or_else(|| (Failure::Refused, format!("this build has no workload `{}`", request.workload)))?;
-    let settle = request.params.decimal("settle").map_err(|error| (Failure::Refused, error.to_string()))?;
-    let mut trial = workloads::Trial::new(request.point.clone(), cpus.to_vec(), request.seed);
+    let Work { params, point, .. } = &request.work;
+    let workload = find(&request.work).map_err(|why| (Failure::Refused, why))?;
+    let settle = params.decimal("settle").map_err(|error| (Failure::Refused, error.to_string()))?;
+    let mut trial = workloads::Trial::new(point.clone(), cpus.to_vec(), request.seed);
     std::thread::sleep(Duration::from_secs_f64(settle));
-    workload.run(&request.params, &mut trial).map_err(|failure| (failure.kind(), failure.to_string()))?;
+    workload.run(params, &mut trial).map_err(|failure| (failure.kind(), failure.to_string()))?;
     Ok(trial.into_outcome())
+}
+
+/// What stands against doing this work here, in one sentence.
+pub(crate) fn check(work: &Work) -> Result<(), String> {
+    let cpus = machine::cpus::allowed().map_err(|error| error.to_string())?;
+    let trial = workloads::Trial::new(work.point.clone(), cpus.to_vec(), 0);
+    let checked = find(work)?.check(&work.params, &trial);
+    checked.map_err(|failure| format!("{}: {failure}", work.workload))
+}
+
+fn find(work: &Work) -> Result<&'static dyn workloads::Workload, String> {
+    workloads::find(&work.workload).ok_or_else(|| format!("this build has no workload `{}`", work.workload))
 }
 
 /// A trial must not outlive its agent. The kernel sees to it from here on; an agent that has gone before is no

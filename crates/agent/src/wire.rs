@@ -55,10 +55,12 @@ fn checksum_of_binary() -> io::Result<u32> {
 pub enum Request {
     /// The coordinator's hello.
     Hello(Hello),
-    /// Can these knobs be turned here? Answered by `checked`.
+    /// Can these knobs be turned here, and this work be done? Answered by `checked`.
     Check {
         /// The knobs of one variant.
         knobs: Vec<Knob>,
+        /// What the variant is to run.
+        work: Vec<Work>,
     },
     /// Turn the machine's knobs to just these: what was turned before and is not among them goes back. Answered by
     /// `ready` or `refused`.
@@ -74,17 +76,24 @@ pub enum Request {
     Shutdown,
 }
 
-/// One trial to run.
+/// What a trial does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TrialRequest {
-    /// Marks every process of the trial, so that none can be lost.
-    pub token: String,
+pub struct Work {
     /// The workload's name.
     pub workload: String,
     /// All its parameters.
     pub params: Params,
     /// The point.
     pub point: Point,
+}
+
+/// One trial to run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRequest {
+    /// Marks every process of the trial, so that none can be lost.
+    pub token: String,
+    /// What it does.
+    pub work: Work,
     /// The variant's knobs; those of the machine are already turned.
     pub knobs: Vec<Knob>,
     /// The seed for the trial's random choices; the same for every variant of a block.
@@ -145,7 +154,7 @@ mod tests {
     fn every_message_survives_its_line() {
         let requests = [
             Request::Hello(Hello::ours()),
-            Request::Check { knobs: vec![Knob::parse("nice", "3").unwrap()] },
+            Request::Check { knobs: vec![Knob::parse("nice", "3").unwrap()], work: Vec::new() },
             Request::Facts,
             Request::Shutdown,
         ];

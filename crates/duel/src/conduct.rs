@@ -1,6 +1,6 @@
 use crate::eta::Pace;
 use crate::{BlockDone, Eta, Observer, Plan, Side, Slot, TrialStart};
-use agent::{AgentError, Done, Stop, TrialRequest};
+use agent::{AgentError, Done, Stop, TrialRequest, Work};
 use analysis::Live;
 use experiment::{
     AskError, Blocks, Ending, Facts, Failure, Header, Outcome, Record, TrialRecord, Usage, Variant,
@@ -22,9 +22,9 @@ pub enum DuelError {
     /// The experiment of the header cannot be planned.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// Knobs that cannot be turned, found before the first trial.
-    #[error("nothing was run, because these knobs cannot be turned:\n{}", list(problems))]
-    Knobs {
+    /// Knobs that cannot be turned and work that cannot be done, found before the first trial.
+    #[error("nothing was run, because this cannot be done here:\n{}", list(problems))]
+    Impossible {
         /// One sentence each.
         problems: Vec<String>,
     },
@@ -183,14 +183,19 @@ impl Run<'_> {
     fn facts(&mut self, variants: &[Variant]) -> Result<Vec<Facts>, Halt> {
         let mut problems = Vec::new();
         for variant in variants {
+            let work = self.plan.slots.iter().filter_map(|slot| {
+                let side = slot.sides.iter().find(|side| side.variant.name == variant.name)?;
+                Some(work(slot, side))
+            });
+            let work = work.collect();
             let agent = self.target.agent(variant).map_err(halt)?;
-            let found = agent.check(&variant.knobs).map_err(halt)?;
+            let found = agent.check(&variant.knobs, work).map_err(halt)?;
             problems.extend(found.into_iter().map(|problem| format!("{}: {problem}", variant.name)));
         }
         let mut facts = Vec::new();
         for variant in variants {
             if !problems.is_empty() {
-                return Err(DuelError::Knobs { problems }.into());
+                return Err(DuelError::Impossible { problems }.into());
             }
             let agent = self.target.agent(variant).map_err(halt)?;
             match agent.prepare(&variant.knobs) {
@@ -201,7 +206,7 @@ impl Run<'_> {
         }
         match problems.is_empty() {
             true => Ok(facts),
-            false => Err(DuelError::Knobs { problems }.into()),
+            false => Err(DuelError::Impossible { problems }.into()),
         }
     }
 
@@ -286,9 +291,7 @@ impl Run<'_> {
         let began = Instant::now();
         let request = TrialRequest {
             token: self.token.into(),
-            workload: slot.workload.clone(),
-            params: side.params.clone(),
-            point: slot.point.clone(),
+            work: work(slot, side),
             knobs: side.variant.knobs.clone(),
             seed: self.plan.block_seed(slot, block),
             padding_bytes: self.padding.random_range(0..4096),
@@ -361,6 +364,10 @@ impl Run<'_> {
 
 fn key(block: u32, slot: &Slot, side: &Side) -> Key {
     (block, slot.label.clone(), slot.point.to_string(), side.variant.name.clone(), side.twin)
+}
+
+fn work(slot: &Slot, side: &Side) -> Work {
+    Work { workload: slot.workload.clone(), params: side.params.clone(), point: slot.point.clone() }
 }
 
 fn lost(failure: Failure, why: String) -> Outcome {

@@ -77,7 +77,7 @@ fn answer(requests: File, mut to: File, script: &Script, count: &AtomicU32) {
     for line in BufReader::new(requests).lines() {
         let event = match serde_json::from_str(&line.unwrap()).unwrap() {
             Request::Hello(_) => Event::Hello(Hello::ours()),
-            Request::Check { knobs } => {
+            Request::Check { knobs, .. } => {
                 let bad = knobs.iter().filter(|knob| knob.value == "impossible");
                 Event::Checked { problems: bad.map(|knob| format!("{knob} cannot be")).collect() }
             }
@@ -183,9 +183,9 @@ fn run(
 fn a_clear_difference_stops_its_point_and_a_doubtful_one_goes_on() {
     // At point 1 the variant is twice as slow. At point 2 every block says something else.
     let mut fake = Fake::new(|count, request| {
-        let slow = request.params.text("speed") == Ok("2");
+        let slow = request.work.params.text("speed") == Ok("2");
         let noise = 1.0 + f64::from(count * 7919 % 101) / 1000.0;
-        Reply::Value(match (request.point.as_str(), slow) {
+        Reply::Value(match (request.work.point.as_str(), slow) {
             ("1", true) => 2.0 * noise,
             ("1", false) => noise,
             _ => noise * noise.powi(4),
@@ -204,7 +204,7 @@ fn a_clear_difference_stops_its_point_and_a_doubtful_one_goes_on() {
 #[test]
 fn a_clear_difference_alone_is_decided_at_the_first_look() {
     let mut fake = Fake::new(|count, request| {
-        let slow = request.params.text("speed") == Ok("2");
+        let slow = request.work.params.text("speed") == Ok("2");
         // No block may lie outside the others, or the claim would have to hold without it, too.
         let noise = 1.0 + f64::from(count * 7919 % 101) / 10_000.0;
         Reply::Value(noise * if slow { 2.0 } else { 1.0 })

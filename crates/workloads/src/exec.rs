@@ -81,6 +81,11 @@ impl Workload for Exec {
         }
     }
 
+    fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        CommandLine::new(params, trial)?;
+        Figures::new(params).map(drop)
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         let command = CommandLine::new(params, trial)?;
         let figures = Figures::new(params)?;

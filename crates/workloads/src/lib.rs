@@ -41,6 +41,15 @@ pub trait Workload: Sync {
         self.describe()
     }
 
+    /// Whether the work could be done for the point of `trial`, as far as that can be known without doing it: so that a
+    /// missing program or parameter is told before the first trial, and not by every one of them.
+    ///
+    /// # Errors
+    /// What stands against it, and what would change that.
+    fn check(&self, params: &Params, _trial: &Trial) -> Result<(), Failure> {
+        originals::check(params)
+    }
+
     /// Does the work once for the point of `trial` and leaves its samples there. Called in a process of its
     /// own, with a single thread, so it may fork.
     ///

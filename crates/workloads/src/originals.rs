@@ -37,6 +37,18 @@ pub fn wanted(params: &Params) -> Result<Option<Original>, Failure> {
     Ok(Some(original))
 }
 
+/// Whether the original that `via` asks for is installed, where it asks for one.
+///
+/// # Errors
+/// When it is not, or when strict semantics are asked of it.
+pub fn check(params: &Params) -> Result<(), Failure> {
+    match wanted(params)? {
+        None => Ok(()),
+        Some(Original::RtTests) => Program::find("hackbench", "rt-tests").map(drop),
+        Some(Original::Perf) => Program::find("perf", "linux-perf").map(drop),
+    }
+}
+
 /// `perf`, with its version noted in `trial`.
 ///
 /// # Errors
@@ -82,7 +94,7 @@ mod tests {
                 for transport in ["socket", "pipe"] {
                     let set = [("via", "rt-tests"), ("mode", mode), ("transport", transport), ("loops", "2")];
                     let (samples, notes) = samples("hackbench", "time", &set);
-                    assert_eq!(samples.len(), 1);
+                    assert_eq!(samples.len(), 5);
                     assert!(notes[0].starts_with("measured by hackbench"), "{notes:?}");
                 }
             }
@@ -100,7 +112,7 @@ mod tests {
                 assert_eq!(samples.len(), 2);
                 assert!(notes[0].starts_with("measured by perf version"), "{notes:?}");
             }
-            assert_eq!(samples("hackbench", "time", &[("via", "perf"), ("loops", "2")]).0.len(), 1);
+            assert_eq!(samples("hackbench", "time", &[("via", "perf"), ("loops", "2")]).0.len(), 5);
         }
     }
 

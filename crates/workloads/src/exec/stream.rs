@@ -5,6 +5,10 @@ use rustix::io::Errno;
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 
+/// More than this is not kept: figures do not stand in it, and a command that prints without end must not take the
+/// memory of the machine.
+const LARGEST_BYTES: usize = 256 << 20;
+
 /// The reading end, and what came through it so far.
 #[derive(Debug)]
 pub struct Stream {
@@ -31,12 +35,17 @@ impl Stream {
     /// Takes in what is there now.
     ///
     /// # Errors
-    /// When reading fails.
+    /// When reading fails, or the command has printed more than is kept.
     pub fn take_in(&mut self) -> io::Result<()> {
         let Some(reader) = &mut self.reader else {
             return Ok(());
         };
-        match reader.read_to_end(&mut self.bytes) {
+        let room = LARGEST_BYTES.saturating_sub(self.bytes.len()) as u64;
+        match reader.take(room + 1).read_to_end(&mut self.bytes) {
+            Ok(_) if self.bytes.len() > LARGEST_BYTES => Err(io::Error::other(format!(
+                "it printed more than {} MiB; let it print less, or send that to a file",
+                LARGEST_BYTES >> 20
+            ))),
             Ok(_) => {
                 self.reader = None;
                 Ok(())
