@@ -27,25 +27,25 @@ pub struct Flags {
     /// A workload parameter for all variants
     #[arg(long, short, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Run exactly N blocks; a block is one trial of every variant in random order
+    /// Run exactly N blocks [default: 10]; a block is one trial of every variant in random order
     #[arg(long, short, value_name = "N", conflicts_with = "until_decided")]
     pub blocks: Option<u32>,
     /// Look after 8, 12, 20 and 40 blocks and stop each point when it is decided
     #[arg(long)]
     pub until_decided: bool,
-    /// The difference, in percent, below which two variants count as the same
+    /// The difference, in percent, below which two variants count as the same [default: 2]
     #[arg(long, value_name = "PCT")]
     pub margin: Option<f64>,
     /// Where trials run: local
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
-    /// The seed of every random choice
+    /// The seed of every random choice [default: a new one, which the report names]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Do not run the baseline twice per block; then nothing shows how far this machine can be trusted
     #[arg(long)]
     pub no_aa: bool,
-    /// The longest that one trial may take, in seconds
+    /// The longest that one trial may take, in seconds [default: 600]
     #[arg(long, value_name = "SECONDS")]
     pub deadline: Option<f64>,
     /// Shrink the experiment to what its [scale.small] table says

@@ -100,11 +100,20 @@ struct Wakeup {
 /// Lets all wakers start together, and measures the one call of each.
 fn wake_together(setup: &Setup, word: &Word, nwakers: usize) -> Result<Vec<Wakeup>, Failure> {
     let share = (setup.threads / nwakers.max(1)) as u32;
+    let (arrived, go) = (Word::default(), Word::default());
     let ((), wakeups) = crew::run(
         nwakers,
         |_, gate| {
             if !gate.wait() {
                 return Ok(Wakeup::default());
+            }
+            if arrived.futex.fetch_add(1, std::sync::atomic::Ordering::AcqRel) + 1 == nwakers as u32 {
+                go.futex.store(1, std::sync::atomic::Ordering::Release);
+                let _ = futex::wake(&go.futex, futex::Flags::PRIVATE, i32::MAX as u32);
+            } else {
+                while go.futex.load(std::sync::atomic::Ordering::Acquire) == 0 {
+                    let _ = futex::wait(&go.futex, futex::Flags::PRIVATE, 0, None);
+                }
             }
             let start_ns = setup.stamp_ns();
             let woken = futex::wake(&word.futex, setup.flags, share);
