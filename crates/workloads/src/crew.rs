@@ -73,9 +73,22 @@ pub fn run<T: Send, R>(
     body: impl Fn(usize, &Gate) -> T + Sync,
     conduct: impl FnOnce(&Gate) -> R,
 ) -> Result<(R, Vec<T>), Failure> {
+    run_on(STACK_BYTES, count, body, conduct)
+}
+
+/// As [`run`], with stacks of `stack_bytes`.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on<T: Send, R>(
+    stack_bytes: usize,
+    count: usize,
+    body: impl Fn(usize, &Gate) -> T + Sync,
+    conduct: impl FnOnce(&Gate) -> R,
+) -> Result<(R, Vec<T>), Failure> {
     let gate = Gate { state: AtomicU32::new(CLOSED), arrived: AtomicU32::new(0), count: count as u32 };
     let (gate, body) = (&gate, &body);
-    threads::scope(STACK_BYTES, |crew| {
+    threads::scope(stack_bytes, |crew| {
         for index in 0..count {
             if let Err(error) = crew.start(move || body(index, gate)) {
                 gate.turn(CANCELLED);

@@ -6,6 +6,10 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 
+/// The smallest stack that the C library takes. At the end of a thread with a larger one the C library asks the kernel
+/// to take the unused part back, which costs a system call and a flush of the TLB.
+pub const SMALLEST_STACK_BYTES: usize = libc::PTHREAD_STACK_MIN;
+
 /// The threads of a scope, all of which end before the scope does.
 pub struct Scope<'env, T> {
     stack_bytes: usize,
@@ -94,13 +98,11 @@ fn create<T>(stack_bytes: usize, job: NonNull<Job<'_, T>>) -> io::Result<libc::p
         let mut attributes = std::mem::zeroed();
         checked(libc::pthread_attr_init(&mut attributes))?;
         let mut thread = 0;
-        let created = checked(libc::pthread_attr_setstacksize(
-            &mut attributes,
-            stack_bytes.max(libc::PTHREAD_STACK_MIN),
-        ))
-        .and_then(|()| {
-            checked(libc::pthread_create(&mut thread, &attributes, enter::<T>, job.as_ptr().cast()))
-        });
+        let created =
+            checked(libc::pthread_attr_setstacksize(&mut attributes, stack_bytes.max(SMALLEST_STACK_BYTES)))
+                .and_then(|()| {
+                    checked(libc::pthread_create(&mut thread, &attributes, enter::<T>, job.as_ptr().cast()))
+                });
         libc::pthread_attr_destroy(&mut attributes);
         created.map(|()| thread)
     }

@@ -2,6 +2,7 @@
 
 use super::Setup;
 use crate::shared::Semantics;
+use crate::threads::SMALLEST_STACK_BYTES;
 use crate::{Failure, crew};
 use rustix::io::Errno;
 use rustix::thread::{futex, gettid};
@@ -24,7 +25,9 @@ pub fn with_waiters<M, L>(
     release: impl FnOnce() -> L,
 ) -> Result<(M, L), Failure> {
     let sleepers = Sleepers::new(setup.threads);
-    let ((measured, left), waiters) = crew::run(
+    // What woken threads do at their end competes with whoever wakes them, so it is kept as short as it can be.
+    let ((measured, left), waiters) = crew::run_on(
+        SMALLEST_STACK_BYTES,
         setup.threads,
         |index, gate| {
             let placed = setup.pin(index);

@@ -3,9 +3,10 @@
 use super::waiters::{Word, with_waiters};
 use super::{Setup, Special, WAITING_QUIRKS, broken, description, elapsed_ms, latency, repeat};
 use crate::shared::{room_for, warm_up};
-use crate::{Failure, Trial, Workload, crew, originals};
+use crate::{Failure, Trial, Workload, originals, threads};
 use experiment::{Description, Parameter, Params};
 use rustix::thread::futex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The workload.
 #[derive(Debug, Clone, Copy)]
@@ -100,30 +101,65 @@ struct Wakeup {
 /// Lets all wakers start together, and measures the one call of each.
 fn wake_together(setup: &Setup, word: &Word, nwakers: usize) -> Result<Vec<Wakeup>, Failure> {
     let share = (setup.threads / nwakers.max(1)) as u32;
-    let (arrived, go) = (Word::default(), Word::default());
-    let ((), wakeups) = crew::run(
-        nwakers,
-        |_, gate| {
-            if !gate.wait() {
-                return Ok(Wakeup::default());
-            }
-            if arrived.futex.fetch_add(1, std::sync::atomic::Ordering::AcqRel) + 1 == nwakers as u32 {
-                go.futex.store(1, std::sync::atomic::Ordering::Release);
-                let _ = futex::wake(&go.futex, futex::Flags::PRIVATE, i32::MAX as u32);
-            } else {
-                while go.futex.load(std::sync::atomic::Ordering::Acquire) == 0 {
-                    let _ = futex::wait(&go.futex, futex::Flags::PRIVATE, 0, None);
+    let barrier = Barrier::new(nwakers + 1);
+    threads::scope(threads::SMALLEST_STACK_BYTES, |scope| {
+        for index in 0..nwakers {
+            let waker = || {
+                if !barrier.wait() {
+                    return Ok(Wakeup::default());
                 }
+                let start_ns = setup.stamp_ns();
+                let woken = futex::wake(&word.futex, setup.flags, share);
+                let end_ns = setup.stamp_ns();
+                let woken = woken.map_err(|error| broken("futex wake", error))?;
+                Ok(Wakeup { start_ns, end_ns, woken })
+            };
+            if let Err(error) = scope.start(waker) {
+                barrier.turn(CANCELLED);
+                return Err(Failure::Spawn { nth: index + 1, count: nwakers, why: error.to_string() });
             }
-            let start_ns = setup.stamp_ns();
-            let woken = futex::wake(&word.futex, setup.flags, share);
-            let end_ns = setup.stamp_ns();
-            let woken = woken.map_err(|error| broken("futex wake", error))?;
-            Ok(Wakeup { start_ns, end_ns, woken })
-        },
-        |gate| gate.open(),
-    )?;
-    wakeups.into_iter().collect()
+        }
+        barrier.wait();
+        let panicked = || Failure::Invariant("a thread of the workload panicked".into());
+        scope.join().into_iter().map(|ended| ended.into_result().unwrap_or_else(|| Err(panicked()))).collect()
+    })
+}
+
+/// A barrier like that of the C library, which the original uses: the last to arrive lets the others go, and goes on
+/// without having slept. It is not the gate of a crew, where all sleep until somebody else opens it, because how
+/// many of the wakers are preempted in their call, and so the mean, depends on how they come to it.
+struct Barrier {
+    missing: AtomicU32,
+    state: AtomicU32,
+}
+
+const CLOSED: u32 = 0;
+const OPEN: u32 = 1;
+const CANCELLED: u32 = 2;
+
+impl Barrier {
+    fn new(count: usize) -> Barrier {
+        Barrier { missing: AtomicU32::new(count as u32), state: AtomicU32::new(CLOSED) }
+    }
+
+    /// Waits until all have arrived. False means that they never will.
+    fn wait(&self) -> bool {
+        if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.turn(OPEN);
+            return true;
+        }
+        while self.state.load(Ordering::Acquire) == CLOSED {
+            // Whatever woke it, it looks again.
+            let _ = futex::wait(&self.state, futex::Flags::PRIVATE, CLOSED, None);
+        }
+        self.state.load(Ordering::Acquire) == OPEN
+    }
+
+    fn turn(&self, state: u32) {
+        self.state.store(state, Ordering::Release);
+        // Waking cannot fail on an aligned word of our own.
+        let _ = futex::wake(&self.state, futex::Flags::PRIVATE, i32::MAX as u32);
+    }
 }
 
 #[cfg(test)]

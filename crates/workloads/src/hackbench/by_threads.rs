@@ -10,14 +10,10 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The smallest stack that the C library takes, as the original's threads have. On a larger one the C library
-/// makes a system call more at the end of each thread.
-const STACK_BYTES: usize = libc::PTHREAD_STACK_MIN;
-
 /// Starts all threads, lets them go and joins them.
 pub fn run(plan: &Plan) -> Result<Finished, Failure> {
     let start = Start::new(plan.transport)?;
-    threads::scope(STACK_BYTES, |scope| {
+    threads::scope(threads::SMALLEST_STACK_BYTES, |scope| {
         let mut staff = Staff { scope, count: plan.tasks(), names: Vec::with_capacity(plan.tasks()) };
         let started = staff.start(plan, &start);
         let ready = started.and_then(|()| start.wait_for_all(plan.tasks(), || Ok(())));
