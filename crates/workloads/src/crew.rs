@@ -9,7 +9,7 @@ const OPEN: u32 = 1;
 const CANCELLED: u32 = 2;
 
 /// Thousands of threads must fit; the work of a member needs no deep stack.
-const STACK_BYTES: usize = 256 * 1024;
+pub(crate) const STACK_BYTES: usize = 256 * 1024;
 
 /// The gate at which a crew waits, so that creating threads is never part of what is measured.
 pub struct Gate {

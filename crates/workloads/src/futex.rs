@@ -11,7 +11,7 @@ pub mod wake_parallel;
 
 use crate::clock::{elapsed_ns, now_ns};
 use crate::shared::{Semantics, room_for, semantics, with_shared};
-use crate::{Failure, Trial};
+use crate::{Failure, Trial, crew, threads};
 use buckets::Buckets;
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
 use rustix::io::Errno;
@@ -80,7 +80,8 @@ fn latency(help: &str) -> Metric {
 /// What those that let threads wait have in common.
 const WAITING_QUIRKS: &str = "With original semantics the clock starts a tenth of a second after the threads \
                               were let go, whether or not they sleep by then, and reads whole microseconds; \
-                              with strict semantics each waiter has been seen asleep. Intervals beyond one \
+                              with strict semantics each waiter has been seen asleep, and the woken threads end \
+                              without giving their stacks back. Intervals beyond one \
                               second are right in both.";
 
 /// What all futex workloads need to know.
@@ -106,6 +107,8 @@ impl Setup {
         }
         let threads = trial.count()?;
         room_for(threads, 0, 0)?;
+        // The first use of the clock looks for it, which is not to be measured.
+        now_ns();
         Ok(Setup {
             threads: threads as usize,
             flags: if params.flag("shared")? { futex::Flags::empty() } else { futex::Flags::PRIVATE },
@@ -120,6 +123,16 @@ impl Setup {
         let cpu = self.cpus.get(index % self.cpus.len().max(1)).copied();
         let cpu = cpu.ok_or_else(|| Failure::Refused("the trial may use no CPU".into()))?;
         machine::cpus::pin_thread_to(cpu).map_err(|error| Failure::Refused(error.to_string()))
+    }
+
+    /// The stack of a thread that is woken while somebody measures. What it does at its end competes with the waker. With
+    /// original semantics its unused part is given back, as that of the original's threads; with strict semantics
+    /// the thread ends with as little as it can.
+    fn stack_bytes(&self) -> usize {
+        match self.semantics {
+            Semantics::Original => crew::STACK_BYTES,
+            Semantics::Strict => threads::SMALLEST_STACK_BYTES,
+        }
     }
 
     /// The time; with original semantics cut off to microseconds, as the original reads it.

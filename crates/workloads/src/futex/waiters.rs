@@ -2,7 +2,6 @@
 
 use super::Setup;
 use crate::shared::Semantics;
-use crate::threads::SMALLEST_STACK_BYTES;
 use crate::{Failure, crew};
 use rustix::io::Errno;
 use rustix::thread::{futex, gettid};
@@ -25,9 +24,8 @@ pub fn with_waiters<M, L>(
     release: impl FnOnce() -> L,
 ) -> Result<(M, L), Failure> {
     let sleepers = Sleepers::new(setup.threads);
-    // What woken threads do at their end competes with whoever wakes them, so it is kept as short as it can be.
     let ((measured, left), waiters) = crew::run_on(
-        SMALLEST_STACK_BYTES,
+        setup.stack_bytes(),
         setup.threads,
         |index, gate| {
             let placed = setup.pin(index);
