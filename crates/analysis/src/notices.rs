@@ -40,7 +40,9 @@ pub(crate) fn of(run: &Run) -> Vec<String> {
 /// A sentence on what a run that has not ended lacks.
 pub(crate) fn of_state(state: &State, asked: Blocks, blocks: u32) -> Option<String> {
     let missing = match asked {
+        Blocks::Exactly(all) if blocks == 1 => format!("1 of {all} blocks is there"),
         Blocks::Exactly(all) => format!("{blocks} of {all} blocks are there"),
+        Blocks::UntilDecided if blocks == 1 => "1 block is there, and open points would get more".into(),
         Blocks::UntilDecided => format!("{blocks} blocks are there, and open points would get more"),
     };
     match state {

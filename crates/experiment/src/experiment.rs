@@ -201,6 +201,14 @@ pub enum AskError {
     /// `--scale small` of an experiment that does not say what small means.
     #[error("the experiment has no [scale.small] table that says what `--scale small` means for it")]
     NoScale,
+    /// `[scale.small.NAME]` of a workload that the experiment does not have.
+    #[error("[scale.small.{name}]: this experiment has no workload `{name}`; {hint}")]
+    ScaleOf {
+        /// The name that was given.
+        name: String,
+        /// The nearest of the experiment's own, or all of them.
+        hint: String,
+    },
 }
 
 impl Experiment {
@@ -229,7 +237,7 @@ impl Experiment {
         let small = self.small.take().ok_or(AskError::NoScale)?;
         for label in small.workloads.keys() {
             if !self.workloads.iter().any(|entry| entry.label == *label) {
-                return Err(AskError::Workload {
+                return Err(AskError::ScaleOf {
                     name: label.clone(),
                     hint: did_you_mean(label, self.workloads.iter().map(|entry| entry.label.as_str())),
                 });

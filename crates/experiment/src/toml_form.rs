@@ -102,7 +102,15 @@ fn entry(table: &DeTable<'_>, span: Range<usize>) -> Read<Entry> {
     for (key, value) in table {
         match key.get_ref().as_ref() {
             "name" => name = Some(string(value)?),
-            "label" => label = Some(string(value)?),
+            "label" => match string(value)? {
+                text if text.trim().is_empty() || text.contains(char::is_control) => {
+                    return fault(
+                        value.span(),
+                        "a label takes at least one letter, and no control characters",
+                    );
+                }
+                text => label = Some(text),
+            },
             "points" => points = point_list(value)?,
             _ => rest.push((key, value)),
         }
@@ -196,11 +204,20 @@ fn blocks(value: &Value<'_>) -> Read<Blocks> {
 }
 
 fn point_list(value: &Value<'_>) -> Read<Vec<Point>> {
-    match value.get_ref() {
-        DeValue::Array(items) => items.iter().map(|item| Ok(Point::new(plain(item)?))).collect(),
-        DeValue::String(list) => Ok(Point::list(list)),
-        _ => fault(value.span(), "`points` takes an array such as [1, 2, 4] or a list such as \"1-4,8\""),
+    let points: Vec<Point> = match value.get_ref() {
+        DeValue::Array(items) => {
+            items.iter().map(|item| Ok(Point::new(plain(item)?))).collect::<Read<_>>()?
+        }
+        DeValue::String(list) => Point::list(list),
+        _ => Vec::new(),
+    };
+    if points.is_empty() {
+        return fault(
+            value.span(),
+            "`points` takes an array such as [1, 2, 4] or a list such as \"1-4,8\"; leave it out for the usual ones",
+        );
     }
+    Ok(points)
 }
 
 fn table<'a, 'b>(value: &'a Value<'b>) -> Read<&'a DeTable<'b>> {
@@ -397,6 +414,13 @@ count = "split"
     }
 
     #[test]
+    fn a_small_scale_of_no_workload_names_those_there_are() {
+        let text = "[[workload]]\nname = \"hackbenhc\"\n[scale.small.hackbench]\npoints = [1]\n";
+        let error = from_toml(text).unwrap().scaled_small().unwrap_err().to_string();
+        assert!(error.starts_with("[scale.small.hackbench]: ") && error.contains("`hackbenhc`?"), "{error}");
+    }
+
+    #[test]
     fn a_fault_is_pointed_at() {
         let at = |text: &str| {
             let error = from_toml(text).unwrap_err();
@@ -410,6 +434,12 @@ count = "split"
         let (line, _, what) = at("[[variant]]\nname = \"a\"\nsysctrl.kernel.x = 1\n");
         assert_eq!(line, 3);
         assert!(what.contains("`sysctl`"), "{what}");
+        for points in ["[]", "\"\"", "3"] {
+            let (line, column, what) = at(&format!("[[workload]]\nname = \"x\"\npoints = {points}\n"));
+            assert_eq!((line, column), (3, 10), "{what}");
+        }
+        let (line, column, what) = at("[[workload]]\nname = \"x\"\nlabel = \"\"\n");
+        assert_eq!((line, column), (3, 9), "{what}");
         let (line, column, _) = at("blocks = \n");
         assert_eq!((line, column), (1, 10));
         assert_eq!(at("blocks = 0\n").0, 1);

@@ -2,7 +2,7 @@ use crate::read::{Run, read_directory};
 use crate::writer::{Journal, sync_directory};
 use crate::{JOURNAL_FILE, JournalError, RunInfo, listing};
 use etcetera::BaseStrategy;
-use experiment::{Header, did_you_mean};
+use experiment::{Header, nearest};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -129,7 +129,10 @@ impl Home {
             names.iter().filter(|name| !run.is_empty() && name.starts_with(run)).cloned().collect();
         match begin.len() {
             0 if names.is_empty() => Err(unknown("no run is there".into())),
-            0 => Err(unknown(did_you_mean(run, names.iter().map(String::as_str)))),
+            0 => Err(unknown(match nearest(run, names.iter().map(String::as_str)) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => "`kduel list runs` shows all".into(),
+            })),
             1 => Ok(self.runs().join(begin.remove(0))),
             _ => Err(JournalError::Ambiguous { run: run.into(), names: begin }),
         }

@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use experiment::{AskError, Blocks, Entry, Experiment, Point, TargetKind, Variant, did_you_mean, from_toml};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// The quickstart: what `kduel run` does when nothing is asked.
 const QUICKSTART: &str = include_str!("../../../examples/quickstart.toml");
@@ -22,35 +23,64 @@ pub struct Flags {
     #[arg(long = "variant", short = 'V', value_name = "NAME[:KEY=VALUE,...]")]
     pub variants: Vec<String>,
     /// The points to take, such as 1,2,4 or 1-4
-    #[arg(long, short, value_name = "LIST")]
+    #[arg(long, short, value_name = "LIST", allow_negative_numbers = true)]
     pub points: Option<String>,
     /// A workload parameter for all variants
     #[arg(long, short, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Run exactly N blocks [default: 10]; a block is one trial of every variant in random order
-    #[arg(long, short, value_name = "N", conflicts_with = "until_decided")]
+    #[arg(
+        long,
+        short,
+        value_name = "N",
+        conflicts_with = "until_decided",
+        allow_negative_numbers = true,
+        value_parser = number::<u32>("a whole number from 1 to 100000")
+    )]
     pub blocks: Option<u32>,
     /// Look after 8, 12, 20 and 40 blocks and stop each point when it is decided
     #[arg(long)]
     pub until_decided: bool,
     /// The difference, in percent, below which two variants count as the same [default: 2]
-    #[arg(long, value_name = "PCT")]
+    #[arg(
+        long,
+        value_name = "PCT",
+        allow_negative_numbers = true,
+        value_parser = number::<f64>("a percentage such as 2")
+    )]
     pub margin: Option<f64>,
     /// Where trials run: local
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
     /// The seed of every random choice [default: a new one, which the report names]
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = number::<u64>("a whole number from 0")
+    )]
     pub seed: Option<u64>,
     /// Do not run the baseline twice per block; then nothing shows how far this machine can be trusted
     #[arg(long)]
     pub no_aa: bool,
     /// The longest that one trial may take, in seconds [default: 600]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        allow_negative_numbers = true,
+        value_parser = number::<f64>("seconds such as 60")
+    )]
     pub deadline: Option<f64>,
     /// Shrink the experiment to what its [scale.small] table says
     #[arg(long, value_name = "SCALE")]
     pub scale: Option<ScaleFlag>,
+}
+
+/// A reader of numbers that says what it takes.
+fn number<T: FromStr>(
+    wanted: &'static str,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| text.parse().map_err(|_| format!("it takes {wanted}"))
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -75,9 +105,15 @@ pub fn experiment(flags: &Flags) -> anyhow::Result<Experiment> {
             Experiment::new(flags.workloads.iter().map(|name| Entry::of(name)).collect(), Vec::new())
         }
     };
+    let file = flags.experiment.as_ref().map(|path| path.display().to_string());
     if flags.scale.is_some() {
-        experiment = experiment.scaled_small()?;
+        let small = experiment.scaled_small();
+        experiment = match &file {
+            Some(file) => small.with_context(|| file.clone())?,
+            None => small?,
+        };
     }
+    let as_the_file_says = experiment.clone();
     if flags.experiment.is_some() && !flags.workloads.is_empty() {
         keep_only(&mut experiment, &flags.workloads)?;
     }
@@ -113,7 +149,13 @@ pub fn experiment(flags: &Flags) -> anyhow::Result<Experiment> {
     if let Some(target) = &flags.target {
         experiment.target = TargetKind::parse(target)?;
     }
-    Ok(checked(experiment)?)
+    checked(experiment).map_err(|error| match file {
+        // A mistake that is there without the flags, too, is one of the file.
+        Some(file) if checked(as_the_file_says).as_ref() == Err(&error) => {
+            anyhow::Error::new(error).context(file)
+        }
+        _ => error.into(),
+    })
 }
 
 /// The experiment against the workloads that this build has.
@@ -172,6 +214,30 @@ mod tests {
             }
         }
         assert!(seen > 3, "{seen}");
+    }
+
+    #[test]
+    fn a_mistake_is_laid_to_the_file_only_where_it_is_the_files() {
+        let path = std::env::temp_dir().join(format!("kduel-ask-{}.toml", std::process::id()));
+        std::fs::write(&path, "margin = 60\n[[workload]]\nname = \"hackbench\"\n").unwrap();
+        let of = |margin, points: &str| {
+            let flags = Flags {
+                experiment: Some(path.clone()),
+                margin,
+                points: Some(points.into()),
+                ..Flags::default()
+            };
+            experiment(&flags).map_err(|error| format!("{error:#}"))
+        };
+        let (in_file, in_flag, mended) = (of(None, "1"), of(Some(1.0), "x"), of(Some(1.0), "1"));
+        std::fs::remove_file(&path).unwrap();
+        let in_file = in_file.unwrap_err();
+        assert!(
+            in_file.starts_with(&path.display().to_string()) && in_file.contains("`margin`"),
+            "{in_file}"
+        );
+        assert!(in_flag.unwrap_err().starts_with("`x` is no point"));
+        assert!(mended.is_ok());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use journal::RunInfo;
 use report::{Format, Style};
 
 #[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
 pub struct Args {
     /// What to list
     what: What,

@@ -30,7 +30,14 @@ pub fn say(text: &str) {
 
 /// Says what went wrong, with its causes.
 pub fn error(error: &anyhow::Error) {
-    say(&format!("kduel: {error:#}"));
+    let mut text = String::from("kduel");
+    for cause in error.chain().map(ToString::to_string) {
+        // An error that ends with what the system said has that as its cause once more.
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    say(&text);
 }
 
 /// Whether results may be coloured.

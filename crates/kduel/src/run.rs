@@ -1,5 +1,6 @@
 use crate::ask::{self, Flags};
 use crate::{Outcome, report, session};
+use journal::JournalError;
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -48,12 +49,20 @@ pub fn start(
     view: &report::View,
 ) -> anyhow::Result<Outcome> {
     let home = session::home()?;
+    if let Some(out) = out.as_deref().filter(|out| out.to_str().is_none()) {
+        anyhow::bail!("--out {}: the name of the directory is not UTF-8; give it another", out.display());
+    }
     journal::check_space(out.as_deref().unwrap_or(home.path()), SPACE_BYTES)?;
     let header = session::header(experiment);
-    let mut journal = match out {
-        Some(directory) => home.create_at(&directory, &header)?,
-        None => home.create(&header.run, &header)?,
+    let journal = match out {
+        Some(directory) => home.create_at(&directory, &header),
+        None => home.create(&header.run, &header),
     };
+    let mut journal = journal.map_err(|error| match error {
+        JournalError::Io { .. } => anyhow::Error::new(error)
+            .context("the run has no place; name one that can be written with KDUEL_HOME or --out"),
+        error => error.into(),
+    })?;
     let run = journal.read()?;
     session::conduct(&home, &mut journal, &run, view)
 }

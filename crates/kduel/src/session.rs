@@ -4,6 +4,7 @@ use crate::progress::Progress;
 use crate::{Outcome, output, report};
 use agent::Stop;
 use anyhow::Context as _;
+use duel::DuelError;
 use experiment::{Ending, Experiment, Header, Scope};
 use journal::{Home, Journal, Run};
 use std::path::{Path, PathBuf};
@@ -103,8 +104,14 @@ pub fn conduct(
             ));
             printed.map(|_| Outcome::Interrupted)
         }
-        Err(error) => Err(anyhow::Error::new(error)
-            .context(format!("run {name} stopped; what is done is kept, `kduel resume {name}` goes on"))),
+        Err(error) => {
+            let kept = match error {
+                DuelError::Impossible { .. } => "stopped before its first trial",
+                _ => "stopped; what is done is kept",
+            };
+            Err(anyhow::Error::new(error)
+                .context(format!("run {name} {kept}, `kduel resume {name}` goes on")))
+        }
     }
 }
 
@@ -181,7 +188,7 @@ pub fn unix_ms() -> u64 {
 /// # Errors
 /// When there is none, or it cannot be read.
 pub fn read(home: &Home, run: &str) -> anyhow::Result<Run> {
-    home.read(run).with_context(|| format!("run {run} cannot be read (`kduel list runs` shows all)"))
+    home.read(run).with_context(|| format!("run {run} cannot be read"))
 }
 
 /// The home of all runs.

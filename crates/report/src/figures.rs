@@ -43,8 +43,8 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     let lead = text.len() - text.trim_start().len();
     let mut lines = vec![" ".repeat(lead.min(width / 2))];
     let mut begun = false;
-    for word in text.split_whitespace() {
-        let mut word = word;
+    for word in words(&text) {
+        let mut word = word.as_str();
         loop {
             let at = lines.len() - 1;
             let line = &mut lines[at];
@@ -65,6 +65,25 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The words of a text. A number and its unit stay together: `8 s`, `5 %`.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let unit = word.trim_end_matches([',', ';', '.', ':', ')']);
+        match words.last_mut() {
+            Some(number)
+                if ["%", "s", "ms", "ns", "min", "h"].contains(&unit)
+                    && number.ends_with(|c: char| c.is_ascii_digit()) =>
+            {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.into()),
+        }
+    }
+    words
 }
 
 /// `value` with so many significant digits and no exponent as long as that is readable.
@@ -220,6 +239,8 @@ mod tests {
         }
         assert_eq!(wrap("one two three", 14, 2), ["one two three"]);
         assert_eq!(wrap("one two three", 12, 2), ["one two", "  three"]);
+        assert_eq!(wrap("about 10 more blocks, 8 s", 24, 2), ["about 10 more blocks,", "  8 s"]);
+        assert_eq!(wrap("a margin of 2 %; more", 14, 2), ["a margin of", "  2 %; more"]);
         assert_eq!(short("abcdef", 4), "abc~");
     }
 }

@@ -49,6 +49,7 @@ pub(crate) fn sentence(analysis: &Analysis) -> String {
     let aa = match &analysis.aa {
         Ok(aa) if aa.distrust => format!("A/A FIRED ({} of {})", aa.fired, aa.pairs),
         Ok(aa) => format!("A/A ok ({} %)", trimmed(aa.largest_pct, 1)),
+        Err(_) if header.experiment.aa => "A/A not known".into(),
         Err(_) => "no A/A".into(),
     };
     let blocks = match header.experiment.blocks {

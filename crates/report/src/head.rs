@@ -152,7 +152,7 @@ pub(crate) fn notices(analysis: &Analysis) -> Vec<String> {
         notices.push(format!(
             "{missing} of {} yielded nothing: {}.",
             counted(analysis.trials, "trial"),
-            reasons.join("; ")
+            reasons.join("; ").trim_end_matches('.')
         ));
     }
     notices.extend(analysis.notices.iter().cloned());
@@ -183,6 +183,8 @@ pub(crate) fn summary(analysis: &Analysis) -> String {
     }
     let baseline =
         analysis.header.experiment.baseline().map_or("the baseline", |variant| variant.name.as_str());
+    // A baseline that is missing is judged, but not compared with itself.
+    let judged = |analysis| judged(analysis).filter(|(.., cell)| cell.variant != baseline);
     let mut names: Vec<&str> = Vec::new();
     for (.., cell) in judged(analysis) {
         if !names.contains(&cell.variant.as_str()) {

@@ -17,8 +17,14 @@ pub(crate) fn blocks(analysis: &Analysis, style: Style, options: &Options<'_>) -
         head.push(Head::words("metric"));
     }
     head.extend([Head::words("variant"), Head::words("verdict"), Head::figures("change")]);
-    let confidence = judged(analysis).find_map(|(.., cell)| Some(cell.effect.as_ref().ok()?.confidence));
-    let interval = confidence.map_or("interval".into(), |c| format!("{} % interval", trimmed(c * 100.0, 1)));
+    let mut confidences: Vec<f64> =
+        judged(analysis).filter_map(|(.., cell)| Some(cell.effect.as_ref().ok()?.confidence)).collect();
+    confidences.dedup();
+    // Few blocks give intervals of less confidence; where they are not all alike, each says its own.
+    let interval = match confidences[..] {
+        [confidence] => format!("{} % interval", trimmed(confidence * 100.0, 1)),
+        _ => "interval".into(),
+    };
     head.extend([Head::words(interval), Head::figures("p")]);
     let mut rows = Vec::new();
     for (table, row, cell) in judged(analysis) {
@@ -31,7 +37,10 @@ pub(crate) fn blocks(analysis: &Analysis, style: Style, options: &Options<'_>) -
         cells.push(Cell::of(verdict_word(cell.verdict)).judged(cell.verdict));
         match &cell.effect {
             Ok(effect) => {
-                let (change, interval) = change(effect);
+                let (change, mut interval) = change(effect);
+                if confidences.len() > 1 {
+                    interval = format!("{interval} {} %", trimmed(effect.confidence * 100.0, 1));
+                }
                 cells.extend([
                     Cell::of(change),
                     Cell::of(interval),
@@ -52,7 +61,8 @@ pub(crate) fn blocks(analysis: &Analysis, style: Style, options: &Options<'_>) -
         )));
     }
     blocks.push(Block::Paragraph(format!(
-        "Change of the metric against {} with its interval, raw sign; p corrected over all cells.",
+        "Change of the metric against {} over aligned blocks, so not quite that of the means above, and its \
+         interval, raw sign; p corrected over all cells.",
         analysis.header.experiment.baseline().map_or("the baseline", |variant| variant.name.as_str())
     )));
     blocks.push(Block::Table(Table { head, rows, ..Table::default() }));

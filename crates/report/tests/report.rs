@@ -207,6 +207,38 @@ fn missing_cells_have_their_reason_in_a_numbered_note() {
 }
 
 #[test]
+fn a_baseline_that_is_missing_is_not_counted_as_compared_with_itself() {
+    let mut analysis = hackbench();
+    for cell in &mut analysis.tables[0].rows[0].cells {
+        *cell = absent(&cell.variant, "no trial has ended");
+    }
+    let text = flat(&text(&analysis, "normalized"));
+    assert!(text.contains("Of 2 cells compared with base, "), "{text}");
+    assert!(!text.contains("base is missing"), "{text}");
+}
+
+#[test]
+fn intervals_of_unlike_confidence_each_say_their_own() {
+    let mut analysis = hackbench();
+    assert!(text(&analysis, "normalized").contains("95 % interval"));
+    if let Ok(effect) = &mut analysis.tables[0].rows[0].cells[1].effect {
+        effect.confidence = 0.875;
+    }
+    let text = text(&analysis, "normalized");
+    assert!(!text.contains("% interval"), "{text}");
+    assert!(text.contains("] 87.5 %") && text.contains("] 95 %"), "{text}");
+}
+
+#[test]
+fn aa_that_was_run_but_tells_nothing_is_not_said_to_be_absent() {
+    let mut analysis = hackbench();
+    analysis.aa = Err(experiment::Missing::because("too few blocks"));
+    assert!(text(&analysis, "normalized").contains("A/A not known,"));
+    analysis.header.experiment.aa = false;
+    assert!(text(&analysis, "normalized").contains("no A/A,"));
+}
+
+#[test]
 fn s8_a_value_of_minus_one_is_a_value() {
     let mut analysis = hackbench();
     analysis.tables[0].rows[0].cells[1].value = Ok(-1.0);
