@@ -21,8 +21,8 @@ const SPACE_BYTES: u64 = 64 << 10;
 const EXAMPLES: &str = "Examples:
   kduel run
       Three locks against each other on this machine, in less than a minute.
-  kduel run global-lock -V tas:lock=tas -V mcs:lock=mcs --points 1,2,4,8
-      When does a queue lock pay?
+  kduel run global-lock -V tas:lock=tas -V mcs:lock=mcs --points 1,2,4,8 --set seconds=1
+      When does a queue lock pay? (For so many seconds: with more threads than CPUs, the usual total takes it hours.)
   kduel run hackbench -V base -V batch:policy=batch --points 1,2 --until-decided
       As many blocks as it takes, at most 40.
   kduel run hackbench -V on:sysctl.kernel.sched_autogroup_enabled=1 -V off:sysctl.kernel.sched_autogroup_enabled=0

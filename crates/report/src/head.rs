@@ -5,7 +5,8 @@ use crate::document::Block;
 use crate::figures::{JUDGED, counted, signed_pct, trimmed, verdict_word};
 use crate::reader::NOTES;
 use analysis::{Analysis, Cell, Effect, Row, State, Table, Verdict};
-use experiment::{Facts, Imported};
+use experiment::{Experiment, Facts, Imported};
+use std::collections::BTreeMap;
 
 /// The head of the report.
 pub(crate) fn blocks(analysis: &Analysis) -> Vec<Block> {
@@ -28,6 +29,7 @@ pub(crate) fn blocks(analysis: &Analysis) -> Vec<Block> {
     }
     blocks.push(Block::Section("Summary".into()));
     blocks.push(Block::Paragraph(summary(analysis)));
+    blocks.extend(parameters(&analysis.header.experiment).map(Block::Paragraph));
     if let Some(sentence) = aa(analysis) {
         blocks.push(Block::Paragraph(sentence));
     }
@@ -157,6 +159,22 @@ pub(crate) fn notices(analysis: &Analysis) -> Vec<String> {
     }
     notices.extend(analysis.notices.iter().cloned());
     notices
+}
+
+/// What was set for all variants, which their own lines do not say.
+fn parameters(experiment: &Experiment) -> Option<String> {
+    let words = |set: &BTreeMap<String, String>| {
+        let pairs: Vec<String> = set.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        pairs.join(", ")
+    };
+    let mut parts = Vec::new();
+    if !experiment.set.is_empty() {
+        parts.push(words(&experiment.set));
+    }
+    for entry in experiment.workloads.iter().filter(|entry| !entry.set.is_empty()) {
+        parts.push(format!("{} {}", entry.label, words(&entry.set)));
+    }
+    (!parts.is_empty()).then(|| format!("Set for all variants: {}.", parts.join("; ")))
 }
 
 /// Every cell of the analysis about which a verdict could be given, in the order of the report.

@@ -230,6 +230,16 @@ fn intervals_of_unlike_confidence_each_say_their_own() {
 }
 
 #[test]
+fn what_was_set_for_all_variants_stands_in_the_report() {
+    let mut analysis = hackbench();
+    assert!(!text(&analysis, "normalized").contains("Set for all variants"));
+    analysis.header.experiment.set.insert("loops".into(), "200".into());
+    analysis.header.experiment.workloads[0].set.insert("mode".into(), "thread".into());
+    let text = text(&analysis, "normalized");
+    assert!(text.contains("Set for all variants: loops=200; hackbench mode=thread."), "{text}");
+}
+
+#[test]
 fn aa_that_was_run_but_tells_nothing_is_not_said_to_be_absent() {
     let mut analysis = hackbench();
     analysis.aa = Err(experiment::Missing::because("too few blocks"));
