@@ -49,7 +49,16 @@ pub(crate) fn blocks(analysis: &Analysis, style: Style, options: &Options<'_>) -
             }
             Err(_) => cells.extend([Cell::of("n/a"), Cell::default(), Cell::default()]),
         }
-        let told = matches!(cell.verdict, Verdict::Better | Verdict::Worse | Verdict::Same);
+        let margin_pct = analysis.header.experiment.margin_pct;
+        // What decides "same" is a narrower interval than the one shown, which may reach beyond the margin.
+        let inside = |effect: &Effect| {
+            effect_pct(effect).is_some_and(|(_, low, high)| low > -margin_pct && high < margin_pct)
+        };
+        let told = match cell.verdict {
+            Verdict::Better | Verdict::Worse => true,
+            Verdict::Same => cell.effect.as_ref().is_ok_and(inside),
+            _ => false,
+        };
         rows.push(Row { cells, remark: (!told && !cell.reason.is_empty()).then(|| cell.reason.clone()) });
     }
     let mut blocks = vec![Block::Section("Verdicts".into())];
