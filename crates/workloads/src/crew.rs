@@ -1,6 +1,7 @@
 //! A crew of threads that start together.
 
-use crate::{Failure, threads};
+use crate::Failure;
+use crate::threads::{self, Stack};
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,7 +10,7 @@ const OPEN: u32 = 1;
 const CANCELLED: u32 = 2;
 
 /// Thousands of threads must fit; the work of a member needs no deep stack.
-pub(crate) const STACK_BYTES: usize = 256 * 1024;
+const STACK: Stack = Stack::Bytes(256 * 1024);
 
 /// The gate at which a crew waits, so that creating threads is never part of what is measured.
 pub struct Gate {
@@ -73,22 +74,22 @@ pub fn run<T: Send, R>(
     body: impl Fn(usize, &Gate) -> T + Sync,
     conduct: impl FnOnce(&Gate) -> R,
 ) -> Result<(R, Vec<T>), Failure> {
-    run_on(STACK_BYTES, count, body, conduct)
+    run_on(STACK, count, body, conduct)
 }
 
-/// As [`run`], with stacks of `stack_bytes`.
+/// As [`run`], with other stacks.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_on<T: Send, R>(
-    stack_bytes: usize,
+pub(crate) fn run_on<T: Send, R>(
+    stack: Stack,
     count: usize,
     body: impl Fn(usize, &Gate) -> T + Sync,
     conduct: impl FnOnce(&Gate) -> R,
 ) -> Result<(R, Vec<T>), Failure> {
     let gate = Gate { state: AtomicU32::new(CLOSED), arrived: AtomicU32::new(0), count: count as u32 };
     let (gate, body) = (&gate, &body);
-    threads::scope(stack_bytes, |crew| {
+    threads::scope(stack, |crew| {
         for index in 0..count {
             if let Err(error) = crew.start(move || body(index, gate)) {
                 gate.turn(CANCELLED);
