@@ -164,7 +164,7 @@ fn a_knob_that_cannot_be_turned_stops_the_run_before_its_first_trial() {
         "c:cpus=4000",
     ]);
     assert!(error.contains("no_such_thing") && error.contains("4000"), "{error}");
-    assert_eq!(kduel.trials().len(), 0);
+    assert_eq!(kduel.ok(&["list", "runs"]), "", "nothing is left of it");
 }
 
 #[test]

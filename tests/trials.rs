@@ -40,7 +40,7 @@ fn what_cannot_be_done_is_told_before_the_first_trial() {
     let output = without_originals.env("PATH", "/nowhere").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(support::stderr(&output).contains("apt-get install rt-tests"), "{}", support::stderr(&output));
-    assert_eq!(kduel.trials().len(), 0);
+    assert_eq!(kduel.ok(&["list", "runs"]), "", "nothing is left of it");
 }
 
 #[test]

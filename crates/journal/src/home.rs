@@ -1,6 +1,6 @@
 use crate::read::{Run, read_directory};
 use crate::writer::{Journal, sync_directory};
-use crate::{JOURNAL_FILE, JournalError, RunInfo, listing};
+use crate::{EXPERIMENT_FILE, JOURNAL_FILE, JournalError, RunInfo, listing};
 use etcetera::BaseStrategy;
 use experiment::{Header, nearest};
 use std::fs;
@@ -155,6 +155,28 @@ impl Home {
     }
 
     /// Points the link `latest` at `directory`, at once or not at all.
+    /// Removes a run that holds nothing worth keeping. The newest of the others is the latest again.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn discard(&self, journal: &Journal) -> Result<(), JournalError> {
+        let directory = journal.directory();
+        for file in [EXPERIMENT_FILE, JOURNAL_FILE] {
+            let path = directory.join(file);
+            fs::remove_file(&path).map_err(|error| JournalError::of("remove", &path, error))?;
+        }
+        // A directory that somebody named may hold other things, and then stays.
+        let _ = fs::remove_dir(directory);
+        match self.names()?.last() {
+            Some(newest) => self.make_latest(&Path::new("runs").join(newest)),
+            None => {
+                // No run, no link: it led to the one that has gone.
+                let _ = fs::remove_file(self.path.join(LATEST));
+                Ok(())
+            }
+        }
+    }
+
     fn make_latest(&self, directory: &Path) -> Result<(), JournalError> {
         let link = self.path.join(LATEST);
         // No two runs share a directory, so no two processes share the name of the fresh link.

@@ -186,9 +186,13 @@ fn settings(pairs: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
     let mut set = BTreeMap::new();
     for pair in pairs {
         match pair.split_once('=') {
-            Some((name, value)) if !name.is_empty() => set.insert(name.into(), value.into()),
+            Some((name, value)) if !name.is_empty() => {
+                if set.insert(name.into(), value.into()).is_some() {
+                    bail!("--set {pair}: `{name}` is set twice; leave one of them out");
+                }
+            }
             _ => bail!("--set {pair}: write KEY=VALUE"),
-        };
+        }
     }
     Ok(set)
 }

@@ -42,6 +42,11 @@ impl Progress {
 impl Observer for Progress {
     fn begin(&mut self, plan: &Plan, done: usize) {
         self.decided = (0, plan.slots.len());
+        if self.bar.is_none() {
+            let trials: usize = plan.slots.iter().map(|slot| slot.sides.len()).sum();
+            let points = plan.slots.len();
+            output::say(&format!("{points} points, at most {} blocks of {trials} trials each", plan.cap));
+        }
         self.cap = plan.cap;
         if done > 0 {
             self.print(&format!("{done} trials are done already"));

@@ -104,14 +104,13 @@ pub fn conduct(
             ));
             printed.map(|_| Outcome::Interrupted)
         }
-        Err(error) => {
-            let kept = match error {
-                DuelError::Impossible { .. } => "stopped before its first trial",
-                _ => "stopped; what is done is kept",
-            };
-            Err(anyhow::Error::new(error)
-                .context(format!("run {name} {kept}, `kduel resume {name}` goes on")))
+        // A run that has nothing in it would only hide the one before it.
+        Err(error @ DuelError::Impossible { .. }) if run.records.is_empty() => {
+            home.discard(journal)?;
+            Err(error.into())
         }
+        Err(error) => Err(anyhow::Error::new(error)
+            .context(format!("run {name} stopped; what is done is kept, `kduel resume {name}` goes on"))),
     }
 }
 
