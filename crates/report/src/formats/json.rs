@@ -39,6 +39,7 @@ struct Report<'a> {
     missing_trials: Vec<MissingTrials<'a>>,
     baseline: Option<&'a str>,
     variants: Vec<VariantOut<'a>>,
+    set: BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>,
     aa: Option<Aa>,
     #[serde(skip_serializing_if = "Option::is_none")]
     aa_missing: Option<&'a str>,
@@ -84,6 +85,19 @@ struct Unasked<'a> {
     values: BTreeMap<&'a str, Option<&'a str>>,
 }
 
+/// What was set for all variants, by the label of the workload that has the parameter.
+fn set(analysis: &Analysis) -> BTreeMap<&str, BTreeMap<&str, &str>> {
+    let experiment = &analysis.header.experiment;
+    let entries = experiment.workloads.iter().zip(&analysis.header.descriptions);
+    entries
+        .map(|(entry, description)| {
+            let all = experiment.set.iter().chain(&entry.set);
+            let own = all.filter(|(name, _)| description.parameter(name).is_ok());
+            (entry.label.as_str(), own.map(|(name, value)| (name.as_str(), value.as_str())).collect())
+        })
+        .collect()
+}
+
 fn run<'a>(analysis: &'a Analysis) -> Report<'a> {
     let header = &analysis.header;
     let knob = |knob: &'a Knob| KnobOut { key: knob.key(), value: &knob.value };
@@ -124,6 +138,7 @@ fn run<'a>(analysis: &'a Analysis) -> Report<'a> {
                 knobs: variant.knobs.iter().map(knob).collect(),
             })
             .collect(),
+        set: set(analysis),
         aa: analysis.aa.as_ref().ok().map(|aa| Aa {
             pairs: aa.pairs,
             fired: aa.fired,
