@@ -1,7 +1,6 @@
 //! A crew of threads that start together.
 
-use crate::Failure;
-use crate::threads::{self, Stack};
+use crate::{Failure, threads};
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,7 +9,7 @@ const OPEN: u32 = 1;
 const CANCELLED: u32 = 2;
 
 /// Thousands of threads must fit; the work of a member needs no deep stack.
-const STACK: Stack = Stack::Bytes(256 * 1024);
+pub(crate) const STACK_BYTES: usize = 256 * 1024;
 
 /// The gate at which a crew waits, so that creating threads is never part of what is measured.
 pub struct Gate {
@@ -74,22 +73,22 @@ pub fn run<T: Send, R>(
     body: impl Fn(usize, &Gate) -> T + Sync,
     conduct: impl FnOnce(&Gate) -> R,
 ) -> Result<(R, Vec<T>), Failure> {
-    run_on(STACK, count, body, conduct)
+    run_on(STACK_BYTES, count, body, conduct)
 }
 
-/// As [`run`], with other stacks.
+/// As [`run`], with stacks of `stack_bytes`.
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn run_on<T: Send, R>(
-    stack: Stack,
+pub fn run_on<T: Send, R>(
+    stack_bytes: usize,
     count: usize,
     body: impl Fn(usize, &Gate) -> T + Sync,
     conduct: impl FnOnce(&Gate) -> R,
 ) -> Result<(R, Vec<T>), Failure> {
     let gate = Gate { state: AtomicU32::new(CLOSED), arrived: AtomicU32::new(0), count: count as u32 };
     let (gate, body) = (&gate, &body);
-    threads::scope(stack, |crew| {
+    threads::scope(stack_bytes, |crew| {
         for index in 0..count {
             if let Err(error) = crew.start(move || body(index, gate)) {
                 gate.turn(CANCELLED);

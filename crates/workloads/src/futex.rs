@@ -11,8 +11,7 @@ pub mod wake_parallel;
 
 use crate::clock::{elapsed_ns, now_ns};
 use crate::shared::{Semantics, room_for, semantics, with_shared};
-use crate::threads::Stack;
-use crate::{Failure, Trial};
+use crate::{Failure, Trial, crew, threads};
 use buckets::Buckets;
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
 use rustix::io::Errno;
@@ -126,13 +125,13 @@ impl Setup {
         machine::cpus::pin_thread_to(cpu).map_err(|error| Failure::Refused(error.to_string()))
     }
 
-    /// The stack of the threads that wait, or wake. What a woken thread does at its end competes with the waker, and
-    /// how long it takes to start the wakers decides how they come to their barrier. So with original semantics it
-    /// is what the original's threads have, and with strict semantics the one that costs least.
-    fn stack(&self) -> Stack {
+    /// The stack of a thread that is woken while somebody measures. What it does at its end competes with the waker. With
+    /// original semantics its unused part is given back, as that of the original's threads; with strict semantics
+    /// the thread ends with as little as it can.
+    fn stack_bytes(&self) -> usize {
         match self.semantics {
-            Semantics::Original => Stack::Usual,
-            Semantics::Strict => Stack::SMALLEST,
+            Semantics::Original => crew::STACK_BYTES,
+            Semantics::Strict => threads::SMALLEST_STACK_BYTES,
         }
     }
 

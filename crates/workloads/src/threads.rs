@@ -6,27 +6,13 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 
-/// The stack of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stack {
-    /// What the C library gives who does not ask: 8 MiB with the usual `ulimit -s`. It keeps only five of these for
-    /// the next threads, and maps and unmaps the others.
-    Usual,
-    /// So many bytes, or the smallest that the C library takes if that is more. At the end of a thread with a
-    /// larger one than that the C library asks the kernel to take the unused part back, which costs a system call
-    /// and a flush of the TLB.
-    Bytes(usize),
-}
-
-impl Stack {
-    /// The smallest that the C library takes. The report of a panic does not fit on it; the process then dies of
-    /// SIGSEGV.
-    pub const SMALLEST: Stack = Stack::Bytes(libc::PTHREAD_STACK_MIN);
-}
+/// The smallest stack that the C library takes. At the end of a thread with a larger one the C library asks the kernel
+/// to take the unused part back, which costs a system call and a flush of the TLB.
+pub const SMALLEST_STACK_BYTES: usize = libc::PTHREAD_STACK_MIN;
 
 /// The threads of a scope, all of which end before the scope does.
 pub struct Scope<'env, T> {
-    stack: Stack,
+    stack_bytes: usize,
     running: Vec<(libc::pthread_t, NonNull<Job<'env, T>>)>,
 }
 
@@ -47,11 +33,11 @@ impl<T> Ended<'_, T> {
     }
 }
 
-/// Calls `conduct`, which may start threads with such stacks, and returns what it returned when all
+/// Calls `conduct`, which may start threads with stacks of `stack_bytes`, and returns what it returned when all
 /// of them have ended.
-pub fn scope<'env, T: Send, R>(stack: Stack, conduct: impl FnOnce(&mut Scope<'env, T>) -> R) -> R {
+pub fn scope<'env, T: Send, R>(stack_bytes: usize, conduct: impl FnOnce(&mut Scope<'env, T>) -> R) -> R {
     // It joins what still runs when it is dropped, also while a panic unwinds.
-    let mut scope = Scope { stack, running: Vec::new() };
+    let mut scope = Scope { stack_bytes, running: Vec::new() };
     conduct(&mut scope)
 }
 
@@ -65,7 +51,7 @@ impl<'env, T: Send> Scope<'env, T> {
         let job = NonNull::from(Box::leak(job));
         // Nothing may fail between the start of the thread and its entry in the list of those to be joined.
         self.running.reserve(1);
-        match create(self.stack, job) {
+        match create(self.stack_bytes, job) {
             Ok(thread) => {
                 self.running.push((thread, job));
                 Ok(())
@@ -100,7 +86,7 @@ impl<T> Drop for Scope<'_, T> {
     }
 }
 
-fn create<T>(stack: Stack, job: NonNull<Job<'_, T>>) -> io::Result<libc::pthread_t> {
+fn create<T>(stack_bytes: usize, job: NonNull<Job<'_, T>>) -> io::Result<libc::pthread_t> {
     let checked = |error: libc::c_int| match error {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
@@ -112,16 +98,11 @@ fn create<T>(stack: Stack, job: NonNull<Job<'_, T>>) -> io::Result<libc::pthread
         let mut attributes = std::mem::zeroed();
         checked(libc::pthread_attr_init(&mut attributes))?;
         let mut thread = 0;
-        let sized = match stack {
-            Stack::Usual => Ok(()),
-            Stack::Bytes(bytes) => {
-                let bytes = bytes.max(libc::PTHREAD_STACK_MIN);
-                checked(libc::pthread_attr_setstacksize(&mut attributes, bytes))
-            }
-        };
-        let created = sized.and_then(|()| {
-            checked(libc::pthread_create(&mut thread, &attributes, enter::<T>, job.as_ptr().cast()))
-        });
+        let created =
+            checked(libc::pthread_attr_setstacksize(&mut attributes, stack_bytes.max(SMALLEST_STACK_BYTES)))
+                .and_then(|()| {
+                    checked(libc::pthread_create(&mut thread, &attributes, enter::<T>, job.as_ptr().cast()))
+                });
         libc::pthread_attr_destroy(&mut attributes);
         created.map(|()| thread)
     }
@@ -147,13 +128,13 @@ mod tests {
     #[test]
     fn all_threads_end_before_their_scope_and_a_panic_is_seen() {
         let count = AtomicU32::new(0);
-        scope(Stack::Usual, |scope| {
+        scope(0, |scope| {
             for _ in 0..3 {
                 scope.start(|| count.fetch_add(1, Ordering::SeqCst)).unwrap();
             }
         });
         assert_eq!(count.load(Ordering::SeqCst), 3);
-        let results = scope(Stack::Bytes(1 << 20), |scope| {
+        let results = scope(1 << 20, |scope| {
             scope.start(|| 1).unwrap();
             scope.start(|| panic!("on purpose")).unwrap();
             scope.start(|| 3).unwrap();

@@ -25,7 +25,7 @@ pub fn with_waiters<M, L>(
 ) -> Result<(M, L), Failure> {
     let sleepers = Sleepers::new(setup.threads);
     let ((measured, left), waiters) = crew::run_on(
-        setup.stack(),
+        setup.stack_bytes(),
         setup.threads,
         |index, gate| {
             let placed = setup.pin(index);

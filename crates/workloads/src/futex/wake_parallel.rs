@@ -102,7 +102,7 @@ struct Wakeup {
 fn wake_together(setup: &Setup, word: &Word, nwakers: usize) -> Result<Vec<Wakeup>, Failure> {
     let share = (setup.threads / nwakers.max(1)) as u32;
     let barrier = Barrier::new(nwakers + 1);
-    threads::scope(setup.stack(), |scope| {
+    threads::scope(setup.stack_bytes(), |scope| {
         for index in 0..nwakers {
             let waker = || {
                 if !barrier.wait() {

@@ -3,9 +3,8 @@
 use super::channel::{Channel, Start};
 use super::task::{Done, Receiver, Role, Sender};
 use super::{Finished, Plan, TaskName};
-use crate::Failure;
 use crate::clock::now_ns;
-use crate::threads::{self, Stack};
+use crate::{Failure, threads};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// Starts all threads, lets them go and joins them.
 pub fn run(plan: &Plan) -> Result<Finished, Failure> {
     let start = Start::new(plan.transport)?;
-    threads::scope(Stack::SMALLEST, |scope| {
+    threads::scope(threads::SMALLEST_STACK_BYTES, |scope| {
         let mut staff = Staff { scope, count: plan.tasks(), names: Vec::with_capacity(plan.tasks()) };
         let started = staff.start(plan, &start);
         let ready = started.and_then(|()| start.wait_for_all(plan.tasks(), || Ok(())));
