@@ -7,32 +7,16 @@ mod support;
 
 use std::io::Read as _;
 use std::process::Stdio;
-use support::{Kduel, stderr};
-
-/// A duel that takes no time.
-const SHORT: [&str; 12] = [
-    "run",
-    "global-lock",
-    "--set",
-    "total=2000",
-    "--set",
-    "settle=0",
-    "-V",
-    "tas:lock=tas",
-    "-V",
-    "mcs:lock=mcs",
-    "--points",
-    "1,2",
-];
+use support::{Kduel, PLANTED, SHORT, stderr, words};
 
 fn short(kduel: &Kduel, more: &[&str]) -> String {
-    kduel.ok(&[&SHORT[..], more].concat())
+    kduel.ok(&words(SHORT, more))
 }
 
 #[test]
 fn a_duel_ends_in_a_table_a_verdict_per_cell_and_a_footer() {
     let kduel = Kduel::new();
-    let output = kduel.output(&[&SHORT[..], &["--blocks", "6", "--seed", "42"]].concat());
+    let output = kduel.output(&words(SHORT, &["--blocks", "6", "--seed", "42"]));
     assert!(output.status.success(), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(text.is_ascii(), "{text}");
@@ -170,26 +154,7 @@ fn a_knob_that_cannot_be_turned_stops_the_run_before_its_first_trial() {
 #[test]
 fn s22_a_regression_fails_only_when_asked() {
     let kduel = Kduel::new();
-    let planted = |fail_on: &[&str]| {
-        let args = [
-            &[
-                "run",
-                "global-lock",
-                "--set",
-                "total=20000",
-                "--set",
-                "settle=0",
-                "--points",
-                "1",
-                "--blocks",
-                "8",
-            ][..],
-            &["-V", "plain", "-V", "slow:think=200"],
-            fail_on,
-        ]
-        .concat();
-        kduel.output(&args).status.code()
-    };
+    let planted = |fail_on: &[&str]| kduel.output(&words(PLANTED, fail_on)).status.code();
     assert_eq!(planted(&[]), Some(0));
     assert_eq!(planted(&["--fail-on", "regression"]), Some(1));
     let report = kduel.output(&["report", "--fail-on", "regression"]);
@@ -218,22 +183,7 @@ fn a_closed_pipe_is_no_error() {
 #[test]
 fn a_closed_pipe_hides_no_regression() {
     let kduel = Kduel::new();
-    kduel.ok(&[
-        "run",
-        "global-lock",
-        "--set",
-        "total=20000",
-        "--set",
-        "settle=0",
-        "--points",
-        "1",
-        "--blocks",
-        "8",
-        "-V",
-        "plain",
-        "-V",
-        "slow:think=200",
-    ]);
+    kduel.ok(&words(PLANTED, &[]));
     let mut report = kduel
         .command(&["report", "--fail-on", "regression"])
         .stdout(Stdio::piped())
@@ -249,7 +199,7 @@ fn a_run_that_is_kept_elsewhere_is_named_by_its_directory() {
     let kduel = Kduel::new();
     let elsewhere = kduel.home().join("elsewhere");
     let out = elsewhere.to_str().unwrap();
-    let output = kduel.output(&[&SHORT[..], &["--blocks", "1", "--out", out]].concat());
+    let output = kduel.output(&words(SHORT, &["--blocks", "1", "--out", out]));
     assert!(stderr(&output).contains(&format!("kduel report {out} ")), "{}", stderr(&output));
     assert!(kduel.ok(&["report", out]).contains("mcs"));
 }

@@ -6,7 +6,7 @@
 mod support;
 
 use std::path::PathBuf;
-use support::Kduel;
+use support::{Kduel, SHORT, words};
 
 fn reference(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference").join(name)
@@ -72,22 +72,7 @@ fn the_proxy_execution_tables_survive_unchanged() {
 #[test]
 fn every_format_prints_the_same_run() {
     let kduel = Kduel::new();
-    kduel.ok(&[
-        "run",
-        "global-lock",
-        "--set",
-        "total=2000",
-        "--set",
-        "settle=0",
-        "-V",
-        "tas",
-        "-V",
-        "mcs:lock=mcs",
-        "--points",
-        "1,2",
-        "--blocks",
-        "6",
-    ]);
+    kduel.ok(&words(SHORT, &["--blocks", "6"]));
     let markdown = kduel.ok(&["report", "--format", "markdown"]);
     assert!(markdown.lines().any(|line| line.starts_with('|') && line.contains("mcs")), "{markdown}");
     let html = kduel.ok(&["report", "--format", "html"]);
@@ -118,22 +103,7 @@ fn one_s_own_figures_stand_beside_published_ones() {
         return;
     }
     let name = kduel.ok(&["import", file.to_str().unwrap()]).trim().to_string();
-    kduel.ok(&[
-        "run",
-        "global-lock",
-        "--set",
-        "total=2000",
-        "--set",
-        "settle=0",
-        "-V",
-        "tas",
-        "-V",
-        "mcs:lock=mcs",
-        "--points",
-        "1,2",
-        "--blocks",
-        "2",
-    ]);
+    kduel.ok(&words(SHORT, &["--blocks", "2"]));
     let text = kduel.ok(&["report", "--beside", &name]);
     assert!(text.contains("slice-extension.txt"), "{text}");
     assert!(text.contains("-39.59 %"), "{text}");

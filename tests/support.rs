@@ -8,6 +8,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
+/// A duel that takes no time.
+pub const SHORT: &str =
+    "run global-lock --set total=2000 --set settle=0 -V tas:lock=tas -V mcs:lock=mcs --points 1,2";
+
+/// A duel of eight blocks in which the variant `slow` is far slower.
+pub const PLANTED: &str =
+    "run global-lock --set total=20000 --set settle=0 --points 1 --blocks 8 -V plain -V slow:think=200";
+
+/// The words of a command line without quoting, and some more.
+pub fn words<'a>(line: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    line.split_whitespace().chain(more.iter().copied()).collect()
+}
+
 /// The real binary with an empty home.
 pub struct Kduel {
     home: TempDir,
