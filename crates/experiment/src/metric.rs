@@ -51,6 +51,10 @@ pub struct Metric {
     /// The name of its block in the normalized style, where that is not the workload's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
+    /// The label of its row where metrics of one workload share a block in the normalized style, one row for each, as
+    /// the four kernels of STREAM do: `Copy`. They need the same caption: `test`, `units_line`, direction, statistic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<String>,
     /// What it means, in one sentence.
     pub help: String,
 }
@@ -66,6 +70,7 @@ impl Metric {
             primary: true,
             units_line: units_line.into(),
             test: None,
+            row: None,
             help: help.into(),
         }
     }
@@ -79,6 +84,12 @@ impl Metric {
     /// The same metric, shown but not judged.
     pub fn secondary(mut self) -> Metric {
         self.primary = false;
+        self
+    }
+
+    /// The same metric as a row of a block that it shares with others of its workload.
+    pub fn as_row(mut self, label: &str) -> Metric {
+        self.row = Some(label.into());
         self
     }
 

@@ -1,66 +1,11 @@
 //! A crew of threads that start together.
 
+pub use crate::gate::Gate;
 use crate::{Failure, threads};
 use rustix::thread::futex;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-const CLOSED: u32 = 0;
-const OPEN: u32 = 1;
-const CANCELLED: u32 = 2;
 
 /// Thousands of threads must fit; the work of a member needs no deep stack.
 pub(crate) const STACK_BYTES: usize = 256 * 1024;
-
-/// The gate at which a crew waits, so that creating threads is never part of what is measured.
-pub struct Gate {
-    state: AtomicU32,
-    arrived: AtomicU32,
-    count: u32,
-}
-
-impl Gate {
-    /// Arrives and waits. False means that the crew could not be completed and every member must leave.
-    #[must_use]
-    pub fn wait(&self) -> bool {
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.count {
-            wake_all(&self.arrived);
-        }
-        while self.state.load(Ordering::Acquire) == CLOSED {
-            sleep_while(&self.state, CLOSED);
-        }
-        self.state.load(Ordering::Acquire) == OPEN
-    }
-
-    /// Lets the crew go: one store and one wake-up for all.
-    pub fn open(&self) {
-        self.turn(OPEN);
-    }
-
-    fn turn(&self, state: u32) {
-        self.state.store(state, Ordering::Release);
-        wake_all(&self.state);
-    }
-
-    fn wait_for_all(&self) {
-        loop {
-            let arrived = self.arrived.load(Ordering::Acquire);
-            if arrived >= self.count {
-                return;
-            }
-            sleep_while(&self.arrived, arrived);
-        }
-    }
-}
-
-fn sleep_while(word: &AtomicU32, value: u32) {
-    // EAGAIN and EINTR mean that the caller has to look again, which it does in any case.
-    let _ = futex::wait(word, futex::Flags::PRIVATE, value, None);
-}
-
-fn wake_all(word: &AtomicU32) {
-    // Waking cannot fail on an aligned word of our own.
-    let _ = futex::wake(word, futex::Flags::PRIVATE, i32::MAX as u32);
-}
 
 /// Starts `count` threads that run `body(index, gate)`, waits until all have called [`Gate::wait`], and then
 /// calls `conduct`, which must open the gate. Returns what `conduct` returned and what each thread did, by
@@ -86,16 +31,16 @@ pub fn run_on<T: Send, R>(
     body: impl Fn(usize, &Gate) -> T + Sync,
     conduct: impl FnOnce(&Gate) -> R,
 ) -> Result<(R, Vec<T>), Failure> {
-    let gate = Gate { state: AtomicU32::new(CLOSED), arrived: AtomicU32::new(0), count: count as u32 };
+    let gate = Gate::new(count as u32, futex::Flags::PRIVATE);
     let (gate, body) = (&gate, &body);
     threads::scope(stack_bytes, |crew| {
         for index in 0..count {
             if let Err(error) = crew.start(move || body(index, gate)) {
-                gate.turn(CANCELLED);
+                gate.cancel();
                 return Err(Failure::Spawn { nth: index + 1, count, why: error.to_string() });
             }
         }
-        gate.wait_for_all();
+        while !gate.wait_for_all(None) {}
         let conducted = conduct(gate);
         let results = crew.join().into_iter().map(|ended| {
             ended.into_result().ok_or_else(|| Failure::Invariant("a thread of the workload panicked".into()))
@@ -108,6 +53,7 @@ pub fn run_on<T: Send, R>(
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing, limit_tasks};
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
     fn nobody_works_before_the_gate_opens() {

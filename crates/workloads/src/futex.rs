@@ -11,12 +11,15 @@ pub mod wake_parallel;
 
 use crate::clock::{elapsed_ns, now_ns};
 use crate::shared::{Semantics, room_for, semantics, with_shared};
-use crate::{Failure, Trial, crew, threads};
+use crate::{Failure, Original, Trial, crew, threads};
 use buckets::Buckets;
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
 use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::thread::futex;
+
+/// What does the same work: `perf bench futex`.
+const ORIGINALS: &[Original] = &[Original::PERF];
 
 /// What the description of one futex workload says that the others' do not.
 struct Special<'a> {
@@ -57,7 +60,7 @@ fn description(special: Special) -> Description {
             points: special.points.iter().copied().map(Point::from).collect(),
             range: Some((1, 100_000)),
         },
-        parameters: with_shared(parameters, &["perf"]),
+        parameters: with_shared(parameters, ORIGINALS),
         metrics: vec![special.metric],
         requirements: vec![
             "as many threads as the point says".into(),

@@ -7,7 +7,7 @@ mod task;
 
 use crate::clock::elapsed_ns;
 use crate::shared::{Semantics, room_for, semantics, warm_up, with_shared};
-use crate::{Failure, Trial, Workload, originals};
+use crate::{Failure, Original, Trial, Workload, originals};
 pub use channel::Transport;
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
 use task::{Done, Fault, Role};
@@ -70,7 +70,7 @@ impl Workload for Hackbench {
                          tenth and more from run to run",
                     ),
                 ],
-                &["rt-tests", "perf"],
+                self.originals(),
             ),
             metrics: vec![
                 Metric::new(
@@ -96,13 +96,18 @@ impl Workload for Hackbench {
         }
     }
 
+    fn originals(&self) -> &'static [Original] {
+        &[Original::HACKBENCH, Original::PERF]
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         let plan = Plan::new(params, trial)?;
-        let mut once: Box<dyn FnMut() -> Result<f64, Failure>> = match originals::wanted(params)? {
-            Some(original) => originals::hackbench::prepare(original, &plan, trial)?,
-            None => Box::new(|| plan.run()),
-        };
+        let mut once: Box<dyn FnMut() -> Result<f64, Failure>> =
+            match originals::wanted(params, self.originals())? {
+                Some(original) => originals::hackbench::prepare(original, &plan, trial)?,
+                None => Box::new(|| plan.run()),
+            };
         warm_up(params, || once().map(drop))?;
         for _ in 0..params.count("repeat")? {
             let time_s = once()?;

@@ -12,18 +12,21 @@ pub mod crew;
 mod exec;
 mod failure;
 mod futex;
+mod gate;
 mod global_lock;
 mod hackbench;
 mod lock_busy;
 mod originals;
+pub mod process_crew;
 mod processes;
 mod registry;
 pub mod shared;
-mod shared_words;
+mod shared_memory;
 mod threads;
 mod trial;
 
 pub use failure::Failure;
+pub use originals::Original;
 pub use registry::{all, find, names};
 pub use trial::Trial;
 
@@ -41,13 +44,18 @@ pub trait Workload: Sync {
         self.describe()
     }
 
+    /// The original programs that can do the work instead, which `via` takes.
+    fn originals(&self) -> &'static [Original] {
+        &[]
+    }
+
     /// Whether the work could be done for the point of `trial`, as far as that can be known without doing it: so that a
     /// missing program or parameter is told before the first trial, and not by every one of them.
     ///
     /// # Errors
     /// What stands against it, and what would change that.
     fn check(&self, params: &Params, _trial: &Trial) -> Result<(), Failure> {
-        originals::check(params)
+        originals::check(params, self.originals())
     }
 
     /// Does the work once for the point of `trial` and leaves its samples there. Called in a process of its

@@ -10,42 +10,77 @@ use crate::{Failure, Trial};
 use experiment::Params;
 pub use program::{Program, die_with_parent, failed_command, last_line, on_path};
 
-/// Which original does the work.
+/// A program that does the work of a workload in its own way, where it is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Original {
-    /// A program of rt-tests.
-    RtTests,
-    /// `perf bench`.
-    Perf,
+pub struct Original {
+    /// The word for it in `via`.
+    pub via: &'static str,
+    /// The program, which is looked for on PATH.
+    pub program: &'static str,
+    /// The Debian package that brings it, where there is one.
+    pub package: Option<&'static str>,
 }
 
-/// The original that `via` asks for; `None` for kduel's own implementation.
+impl Original {
+    /// hackbench of rt-tests.
+    pub const HACKBENCH: Original = Original::packaged("rt-tests", "hackbench", "rt-tests");
+    /// cyclictest of rt-tests.
+    pub const CYCLICTEST: Original = Original::packaged("rt-tests", "cyclictest", "rt-tests");
+    /// `perf bench`.
+    pub const PERF: Original = Original::packaged("perf", "perf", "linux-perf");
+    /// tbench of dbench 4.
+    pub const TBENCH: Original = Original::packaged("dbench", "tbench", "dbench");
+    /// fio.
+    pub const FIO: Original = Original::packaged("fio", "fio", "fio");
+    /// iperf3.
+    pub const IPERF3: Original = Original::packaged("iperf3", "iperf3", "iperf3");
+    /// sysbench.
+    pub const SYSBENCH: Original = Original::packaged("sysbench", "sysbench", "sysbench");
+    /// stress-ng.
+    pub const STRESS_NG: Original = Original::packaged("stress-ng", "stress-ng", "stress-ng");
+    /// schbench, which no distribution packages.
+    pub const SCHBENCH: Original = Original { via: "schbench", program: "schbench", package: None };
+    /// netperf, which not every distribution packages.
+    pub const NETPERF: Original = Original { via: "netperf", program: "netperf", package: None };
+    /// STREAM as its users build it.
+    pub const STREAM: Original = Original { via: "stream", program: "stream", package: None };
+
+    const fn packaged(via: &'static str, program: &'static str, package: &'static str) -> Original {
+        Original { via, program, package: Some(package) }
+    }
+
+    /// The installed program.
+    ///
+    /// # Errors
+    /// When it is not there; the error says what brings it.
+    pub fn find(&self) -> Result<Program, Failure> {
+        Program::find(self.program, self.package)
+    }
+}
+
+/// The one of `originals` that `via` asks for; `None` for kduel's own implementation.
 ///
 /// # Errors
 /// When strict semantics are asked of an original, which has its own.
-pub fn wanted(params: &Params) -> Result<Option<Original>, Failure> {
-    let original = match via(params)? {
-        None => return Ok(None),
-        Some("rt-tests") => Original::RtTests,
-        Some(_) => Original::Perf,
-    };
-    if semantics(params)? == Semantics::Strict {
+pub fn wanted(params: &Params, originals: &[Original]) -> Result<Option<Original>, Failure> {
+    let Some(word) = via(params)? else { return Ok(None) };
+    let original = originals.iter().copied().find(|original| original.via == word);
+    if original.is_some() && semantics(params)? == Semantics::Strict {
         return Err(Failure::Refused(
             "an original program has original semantics; leave out either `via` or `semantics=strict`".into(),
         ));
     }
-    Ok(Some(original))
+    Ok(original)
 }
 
-/// Whether the original that `via` asks for is installed, where it asks for one.
+/// Whether the one of `originals` that `via` asks for is installed, where it asks for one.
 ///
 /// # Errors
 /// When it is not, or when strict semantics are asked of it.
-pub fn check(params: &Params) -> Result<(), Failure> {
-    match wanted(params)? {
+pub fn check(params: &Params, originals: &[Original]) -> Result<(), Failure> {
+    match wanted(params, originals)? {
         None => Ok(()),
-        Some(Original::RtTests) => Program::find("hackbench", "rt-tests").map(drop),
-        Some(Original::Perf) => Program::find("perf", "linux-perf").map(drop),
+        Some(original) => original.find().map(drop),
     }
 }
 
@@ -54,7 +89,7 @@ pub fn check(params: &Params) -> Result<(), Failure> {
 /// # Errors
 /// When it is not installed.
 pub fn perf(trial: &mut Trial) -> Result<Program, Failure> {
-    let perf = Program::find("perf", "linux-perf")?;
+    let perf = Original::PERF.find()?;
     let version = perf.run(&["--version"])?;
     trial.note(format!("measured by {}", version.trim()));
     Ok(perf)
@@ -118,13 +153,13 @@ mod tests {
 
     #[test]
     fn a_missing_original_names_the_package_that_brings_it() {
-        let error = Program::find("no-such-original", "some-package").unwrap_err().to_string();
+        let error = Program::find("no-such-original", Some("some-package")).unwrap_err().to_string();
         assert_eq!(error, "no-such-original is not installed; `apt-get install some-package` brings it");
     }
 
     #[test]
     fn p4_the_exact_status_of_an_original() {
-        let error = Program::find("false", "coreutils").unwrap().run(&[]).unwrap_err();
+        let error = Program::find("false", Some("coreutils")).unwrap().run(&[]).unwrap_err();
         assert!(error.to_string().contains("left with status 1; it said: nothing"), "{error}");
         assert_eq!(error.kind(), experiment::Failure::Exit);
     }

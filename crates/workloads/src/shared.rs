@@ -1,6 +1,6 @@
 //! The parameters that every workload has.
 
-use crate::Failure;
+use crate::{Failure, Original};
 use experiment::{Parameter, Params};
 use machine::{Need, Root};
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 /// The value of `via` that means kduel's own implementation.
 pub const OURS: &str = "kduel";
 
-/// Appends `semantics`, `via`, `warmup` and `settle` to a workload's own parameters. `originals` are the words
-/// that `via` takes besides `kduel`.
-pub fn with_shared(mut own: Vec<Parameter>, originals: &[&str]) -> Vec<Parameter> {
+/// Appends `semantics`, `via`, `warmup` and `settle` to a workload's own parameters. `originals` are what `via`
+/// takes besides `kduel`.
+pub fn with_shared(mut own: Vec<Parameter>, originals: &[Original]) -> Vec<Parameter> {
     let mut via = vec![OURS];
-    via.extend(originals);
+    via.extend(originals.iter().map(|original| original.via));
     own.push(Parameter::choice(
         "semantics",
         &["original", "strict"],

@@ -1,8 +1,8 @@
 //! futex-hash: how fast threads look up futexes in the kernel's hash.
 
-use super::{Setup, Special, description, rates};
+use super::{ORIGINALS, Setup, Special, description, rates};
 use crate::clock::now_ns;
-use crate::{Failure, Trial, Workload, crew, originals};
+use crate::{Failure, Original, Trial, Workload, crew, originals};
 use experiment::{Description, Parameter, Params};
 use rustix::io::Errno;
 use rustix::thread::futex;
@@ -32,9 +32,13 @@ impl Workload for FutexHash {
         })
     }
 
+    fn originals(&self) -> &'static [Original] {
+        ORIGINALS
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
-        if originals::wanted(params)?.is_some() {
+        if originals::wanted(params, self.originals())?.is_some() {
             return originals::perf_futex::timed("hash", &["futexes"], params, trial);
         }
         let setup = Setup::new(params, trial)?;

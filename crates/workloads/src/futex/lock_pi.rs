@@ -1,9 +1,9 @@
 //! futex-lock-pi: how fast threads pass on a lock with priority inheritance.
 
-use super::{Setup, Special, broken, description, rates};
+use super::{ORIGINALS, Setup, Special, broken, description, rates};
 use crate::clock::now_ns;
 use crate::shared::Semantics;
-use crate::{Failure, Trial, Workload, crew, originals};
+use crate::{Failure, Original, Trial, Workload, crew, originals};
 use experiment::{Description, Parameter, Params};
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -34,9 +34,13 @@ impl Workload for FutexLockPi {
         })
     }
 
+    fn originals(&self) -> &'static [Original] {
+        ORIGINALS
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
-        if originals::wanted(params)?.is_some() {
+        if originals::wanted(params, self.originals())?.is_some() {
             return originals::perf_futex::timed("lock-pi", &["multi"], params, trial);
         }
         let setup = Setup::new(params, trial)?;

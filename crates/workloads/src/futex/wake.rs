@@ -2,10 +2,11 @@
 
 use super::waiters::{Word, with_waiters};
 use super::{
-    Setup, Special, WAITING_QUIRKS, broken, description, elapsed_ms, latency, repeat, report_empty_calls,
+    ORIGINALS, Setup, Special, WAITING_QUIRKS, broken, description, elapsed_ms, latency, repeat,
+    report_empty_calls,
 };
 use crate::shared::warm_up;
-use crate::{Failure, Trial, Workload, originals};
+use crate::{Failure, Original, Trial, Workload, originals};
 use experiment::{Description, Parameter, Params};
 use rustix::thread::futex;
 
@@ -32,9 +33,13 @@ impl Workload for FutexWake {
         })
     }
 
+    fn originals(&self) -> &'static [Original] {
+        ORIGINALS
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
-        if originals::wanted(params)?.is_some() {
+        if originals::wanted(params, self.originals())?.is_some() {
             return originals::perf_futex::repeated("wake", &["nwakes"], params, trial);
         }
         let setup = Setup::new(params, trial)?;

@@ -1,9 +1,9 @@
 //! futex-wake-parallel: how long a wake-up call takes when several threads make one at the same time.
 
 use super::waiters::{Word, with_waiters};
-use super::{Setup, Special, WAITING_QUIRKS, broken, description, elapsed_ms, latency, repeat};
+use super::{ORIGINALS, Setup, Special, WAITING_QUIRKS, broken, description, elapsed_ms, latency, repeat};
 use crate::shared::{room_for, warm_up};
-use crate::{Failure, Trial, Workload, originals, threads};
+use crate::{Failure, Original, Trial, Workload, originals, threads};
 use experiment::{Description, Parameter, Params};
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,6 +38,10 @@ impl Workload for FutexWakeParallel {
         })
     }
 
+    fn originals(&self) -> &'static [Original] {
+        ORIGINALS
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         let threads = trial.count()? as usize;
@@ -50,7 +54,7 @@ impl Workload for FutexWakeParallel {
                 )));
             }
         };
-        if originals::wanted(params)?.is_some() {
+        if originals::wanted(params, self.originals())?.is_some() {
             return originals::perf_futex::repeated("wake-parallel", &["nwakers"], params, trial);
         }
         room_for((threads + nwakers) as u64, 0, 0)?;

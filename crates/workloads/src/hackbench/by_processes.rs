@@ -6,7 +6,7 @@ use super::{Finished, Plan, TaskName};
 use crate::Failure;
 use crate::clock::now_ns;
 use crate::processes::Children;
-use crate::shared_words::SharedWords;
+use crate::shared_memory::SharedWords;
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

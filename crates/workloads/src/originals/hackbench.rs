@@ -1,6 +1,6 @@
 //! hackbench of rt-tests and `perf bench sched messaging`.
 
-use super::{Original, Program, decimal, perf};
+use super::{Original, decimal, perf};
 use crate::hackbench::{Mode, Plan, Transport};
 use crate::{Failure, Trial};
 
@@ -10,13 +10,12 @@ pub fn prepare(
     plan: &Plan,
     trial: &mut Trial,
 ) -> Result<Box<dyn FnMut() -> Result<f64, Failure>>, Failure> {
-    let (program, arguments) = match original {
-        Original::RtTests => (Program::find("hackbench", "rt-tests")?, rt_tests_arguments(plan)),
-        Original::Perf => (perf(trial)?, perf_arguments(plan)?),
+    let by_perf = original == Original::PERF;
+    let (program, arguments) = match by_perf {
+        true => (perf(trial)?, perf_arguments(plan)?),
+        false => (original.find()?, rt_tests_arguments(plan)),
     };
-    if original == Original::RtTests
-        && let Ok(help) = program.run(&["--help"])
-    {
+    if !by_perf && let Ok(help) = program.run(&["--help"]) {
         trial.note(format!("measured by {}", help.lines().next().unwrap_or("hackbench").trim()));
     }
     trial.note("the original cuts its time off to whole milliseconds");

@@ -19,9 +19,14 @@ impl Program {
     ///
     /// # Errors
     /// When it is not there; the error names the Debian package that brings it.
-    pub fn find(name: &str, package: &str) -> Result<Program, Failure> {
+    pub fn find(name: &str, package: Option<&str>) -> Result<Program, Failure> {
         on_path(name).map(|path| Program { path }).ok_or_else(|| {
-            Failure::Refused(format!("{name} is not installed; `apt-get install {package}` brings it"))
+            Failure::Refused(match package {
+                Some(package) => format!("{name} is not installed; `apt-get install {package}` brings it"),
+                None => {
+                    format!("{name} is not on PATH; Debian has no package of it, so build it from its source")
+                }
+            })
         })
     }
 

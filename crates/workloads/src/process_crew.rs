@@ -1,0 +1,199 @@
+//! A crew of processes that start together.
+
+use crate::Failure;
+pub use crate::gate::Gate;
+use crate::processes::Children;
+use crate::shared_memory::Shared;
+use rustix::thread::futex;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How often it is looked whether a process ended before it arrived.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Forks `count` processes that run `body(index, gate)`, waits until all have called [`Gate::wait`], and then calls
+/// `conduct`, which must open the gate. Returns what `conduct` returned, when all processes have ended. What a process
+/// found out it leaves in memory that the caller shares with it ([`Shared`]). Must be called before this process has
+/// a second thread.
+///
+/// # Errors
+/// When a process cannot be started, when one fails (the error of the first that did) or dies, and what `conduct`
+/// failed with. The others are then killed and reaped.
+pub fn run<R>(
+    count: usize,
+    body: impl Fn(usize, &Gate) -> Result<(), Failure>,
+    conduct: impl FnOnce(&Gate) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let memory = |error| Failure::Refused(format!("no memory to share with {count} processes: {error}"));
+    let gate = Shared::filled(1, |_| Gate::new(count as u32, futex::Flags::empty())).map_err(memory)?;
+    let complaint = Shared::<Complaint>::new(1).map_err(memory)?;
+    let ([gate], [complaint]) = (&*gate, &*complaint) else {
+        return Err(Failure::Invariant("shared memory of the wrong size".into()));
+    };
+    let mut children = Children::default();
+    // What a process itself said is better than the status that it left with.
+    let told = |how: String| complaint.read().unwrap_or(Failure::Invariant(how));
+    for index in 0..count {
+        let forked = children.fork(|| match body(index, gate) {
+            Ok(()) => 0,
+            Err(failure) => {
+                complaint.write(&failure);
+                1
+            }
+        });
+        forked.map_err(|error| Failure::Spawn { nth: index + 1, count, why: error.to_string() })?;
+    }
+    while !gate.wait_for_all(Some(PATIENCE)) {
+        children.reap_ended().map_err(told)?;
+    }
+    let conducted = conduct(gate);
+    if conducted.is_ok() {
+        children.wait_all().map_err(told)?;
+    } else if let Some(failure) = complaint.read() {
+        // It may be why `conduct` failed.
+        return Err(failure);
+    }
+    conducted
+}
+
+/// What the first process said that failed.
+#[derive(Debug)]
+struct Complaint {
+    state: AtomicU32,
+    /// Whether it is one of an invariant; of what cannot be done otherwise.
+    invariant: AtomicU32,
+    text: [AtomicU8; TEXT_BYTES],
+}
+
+const TEXT_BYTES: usize = 480;
+
+const NONE: u32 = 0;
+const WRITING: u32 = 1;
+const WRITTEN: u32 = 2;
+
+impl Default for Complaint {
+    fn default() -> Self {
+        Complaint {
+            state: AtomicU32::new(NONE),
+            invariant: AtomicU32::new(0),
+            text: std::array::from_fn(|_| AtomicU8::new(0)),
+        }
+    }
+}
+
+impl Complaint {
+    fn write(&self, failure: &Failure) {
+        if self.state.compare_exchange(NONE, WRITING, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return;
+        }
+        let text = match failure {
+            Failure::Invariant(text) => {
+                self.invariant.store(1, Ordering::Relaxed);
+                text.clone()
+            }
+            other => other.to_string(),
+        };
+        for (place, byte) in self.text.iter().zip(text.bytes()) {
+            place.store(byte, Ordering::Relaxed);
+        }
+        self.state.store(WRITTEN, Ordering::Release);
+    }
+
+    fn read(&self) -> Option<Failure> {
+        if self.state.load(Ordering::Acquire) != WRITTEN {
+            return None;
+        }
+        let bytes: Vec<u8> =
+            self.text.iter().map(|byte| byte.load(Ordering::Relaxed)).take_while(|byte| *byte != 0).collect();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Some(match self.invariant.load(Ordering::Relaxed) {
+            0 => Failure::Refused(text),
+            _ => Failure::Invariant(text),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alone::{alone, leaving_nothing, limit_tasks};
+    use crate::shared_memory::SharedWords;
+
+    #[test]
+    fn all_work_once_and_none_before_the_gate_opens() {
+        alone("process_crew::tests::all_work_once_and_none_before_the_gate_opens", || {
+            leaving_nothing(|| {
+                let words = SharedWords::new(8).unwrap();
+                let sum = || words.iter().map(|word| word.load(Ordering::SeqCst)).sum::<u64>();
+                let before = run(
+                    8,
+                    |index, gate| {
+                        assert!(gate.wait());
+                        words[index].fetch_add(index as u64 + 1, Ordering::SeqCst);
+                        Ok(())
+                    },
+                    |gate| {
+                        let before = sum();
+                        gate.open();
+                        Ok(before)
+                    },
+                );
+                assert_eq!((before.unwrap(), sum()), (0, 36));
+            });
+        });
+    }
+
+    #[test]
+    fn the_first_failure_of_a_process_is_told_and_the_others_end() {
+        alone("process_crew::tests::the_first_failure_of_a_process_is_told_and_the_others_end", || {
+            for early in [true, false] {
+                let error = leaving_nothing(|| {
+                    run(
+                        4,
+                        |index, gate| {
+                            if index == 2 && early {
+                                return Err(Failure::Invariant("lost a message".into()));
+                            }
+                            assert!(gate.wait());
+                            match index {
+                                2 => Err(Failure::Invariant("lost a message".into())),
+                                _ => loop {
+                                    std::thread::sleep(Duration::from_secs(600));
+                                },
+                            }
+                        },
+                        |gate| {
+                            gate.open();
+                            Ok(())
+                        },
+                    )
+                });
+                let error = error.unwrap_err();
+                assert!(matches!(&error, Failure::Invariant(text) if text == "lost a message"), "{error}");
+            }
+        });
+    }
+
+    #[test]
+    fn m15_a_process_that_cannot_start_ends_the_others() {
+        alone("process_crew::tests::m15_a_process_that_cannot_start_ends_the_others", || {
+            if !limit_tasks(8) {
+                return;
+            }
+            let result = leaving_nothing(|| {
+                run(
+                    12,
+                    |_, gate| match gate.wait() {
+                        true => Err(Failure::Invariant("it started".into())),
+                        false => Ok(()),
+                    },
+                    |gate| {
+                        gate.open();
+                        Ok(())
+                    },
+                )
+            });
+            assert!(matches!(result, Err(Failure::Spawn { nth: 2..=8, count: 12, .. })), "{result:?}");
+        });
+    }
+}
