@@ -93,6 +93,46 @@ fn metrics_that_are_not_judged_are_named_and_shown_when_asked_for() {
 }
 
 #[test]
+fn metrics_that_are_rows_share_a_block_and_are_read_back_as_its_rows() {
+    let kernel = |name: &str, label: &str| {
+        Metric::new(name, "MB/s", Direction::Higher, "Bandwidth, MB/s", "").as_row(label)
+    };
+    let metrics = vec![kernel("copy", "Copy"), kernel("scale", "Scale"), kernel("triad", "Triad")];
+    let stream = description("stream", ("threads", "Test", ""), metrics.clone());
+    let mut analysis = run(&[("stream-10", stream)], &["base", "patched"]);
+    let of = |points: &[&str]| -> Vec<analysis::Table> {
+        let bandwidth = |place: usize| {
+            move |_, variant: usize, block: u32| {
+                (place as f64 + 1.0) * 8000.0 + f64::from(block) + 100.0 * variant as f64
+            }
+        };
+        metrics
+            .iter()
+            .enumerate()
+            .map(|(i, metric)| table(&analysis, 0, metric, points, bandwidth(i)))
+            .collect()
+    };
+    let (one, two) = (of(&["16"]), of(&["1", "16"]));
+
+    analysis.tables = one;
+    let page = text(&analysis, "normalized");
+    assert_eq!(page.matches("Test          : stream-10").count(), 1, "{page}");
+    let labels = |page: &str| -> Vec<String> {
+        let cells = page.lines().filter(|line| line.contains("1.00 ["));
+        cells.map(|line| line.split(" 1.00").next().unwrap().trim().to_string()).collect()
+    };
+    assert_eq!(labels(&page), ["Copy", "Scale", "Triad"]);
+    assert!(page.contains("Copy                     8004                     8104"), "{page}");
+    let read = report::import(&page, "page").unwrap();
+    let points: Vec<&str> = read.header.experiment.workloads[0].points.iter().map(|p| p.as_str()).collect();
+    assert_eq!(points, ["Copy", "Scale", "Triad"]);
+
+    analysis.tables = two;
+    let page = text(&analysis, "normalized");
+    assert_eq!(labels(&page), ["Copy 1", "Copy 16", "Scale 1", "Scale 16", "Triad 1", "Triad 16"]);
+}
+
+#[test]
 fn absolute_values_stand_below_the_normalized_ones() {
     let text = text(&hackbench(), "normalized");
     assert!(text.contains("Absolute, s:                  base                  patched\n"), "{text}");

@@ -47,10 +47,7 @@ impl Layout for Normalized {
     fn body(&self, analysis: &Analysis, options: &Options<'_>) -> Result<Vec<Block>, String> {
         let tables = tables(analysis, options);
         let places: Vec<usize> = tables.iter().map(|(place, _)| *place).collect();
-        // Benchmarks that are known by a percentage share one block.
-        let shares = |a: &(usize, &analysis::Table), b: &(usize, &analysis::Table)| {
-            is_percent(&a.1.metric) && caption(a.1) == caption(b.1) && a.1.variants == b.1.variants
-        };
+        let shares = |a: &(usize, &analysis::Table), b: &(usize, &analysis::Table)| shares_block(a.1, b.1);
         let mut blocks: Vec<Block> =
             tables.chunk_by(shares).map(|tables| Block::Table(block(analysis, tables, options))).collect();
         blocks.extend(further(analysis, &places));
@@ -66,12 +63,32 @@ impl Layout for Normalized {
     }
 }
 
+/// Whether two tables stand in one block: benchmarks that are known by a percentage, and metrics of one workload that
+/// are rows.
+fn shares_block(a: &analysis::Table, b: &analysis::Table) -> bool {
+    let are_rows = a.metric.row.is_some() && b.metric.row.is_some();
+    let alike =
+        is_percent(&a.metric) || (are_rows && a.workload == b.workload && a.metric.unit == b.metric.unit);
+    alike && caption(a) == caption(b) && a.variants == b.variants
+}
+
+/// The label of a row: its point, or the name that its metric has as a row, with the point where there are several.
+fn row_label(table: &analysis::Table, row: &analysis::Row) -> String {
+    let point = table.description.row_label(&row.point);
+    let label = match &table.metric.row {
+        None => point,
+        Some(name) if table.rows.len() == 1 => name.clone(),
+        Some(name) => format!("{name} {point}"),
+    };
+    short(&label, 40)
+}
+
 /// A block with its caption, of one table or of several that share it.
 fn block(analysis: &Analysis, tables: &[(usize, &analysis::Table)], options: &Options<'_>) -> Table {
     let Some((place, table)) = tables.first() else { return Table::default() };
     let mut block = match is_percent(&table.metric) {
         true => percent::table(analysis, tables, options),
-        false => ratio_table(analysis, table, options),
+        false => ratio_table(analysis, tables, options),
     };
     block.caption = caption(table);
     block.plot = (tables.len() == 1).then_some(*place);
@@ -149,14 +166,15 @@ fn behind(cell: &analysis::Cell, note: Option<String>, options: &Options<'_>) ->
     text
 }
 
-fn ratio_table(analysis: &Analysis, table: &analysis::Table, options: &Options<'_>) -> Table {
+fn ratio_table(analysis: &Analysis, tables: &[(usize, &analysis::Table)], options: &Options<'_>) -> Table {
+    let Some((_, table)) = tables.first() else { return Table::default() };
     let shown = shown(analysis, table);
     let mut reasons = Reasons::default();
     let mut rows = Vec::new();
     // Per row its label, and per cell the core and what stands behind it.
     let mut laid: Vec<(String, Vec<(String, String)>)> = Vec::new();
-    for row in &table.rows {
-        let label = short(&table.description.row_label(&row.point), 40);
+    for (table, row) in tables.iter().flat_map(|(_, table)| table.rows.iter().map(move |row| (*table, row))) {
+        let label = row_label(table, row);
         let mut cells = vec![Cell::of(label.clone())];
         let mut texts = Vec::new();
         for cell in shown.iter().filter_map(|place| row.cells.get(*place)) {
@@ -204,7 +222,7 @@ fn ratio_table(analysis: &Analysis, table: &analysis::Table, options: &Options<'
             text.push(line.trim_end().to_string());
         }
         if has_unit(&table.metric) {
-            text.extend(absolute(table, &shown, &group, &columns, &names, label_width));
+            text.extend(absolute(tables, &shown, &group, &columns, &names, label_width));
         }
     }
     Table { head, rows, text: Some(text), notes, ..Table::default() }
@@ -277,14 +295,15 @@ fn head_line(heading: &str, label: usize, group: &[usize], columns: &[Column], n
 
 /// The values as they were measured, under the cells that they belong to.
 fn absolute(
-    table: &analysis::Table,
+    tables: &[(usize, &analysis::Table)],
     shown: &[usize],
     group: &[usize],
     columns: &[Column],
     names: &[String],
     label_width: usize,
 ) -> Vec<String> {
-    let head = format!("{ABSOLUTE}{}:", table.metric.unit);
+    let unit = tables.first().map_or("", |(_, table)| table.metric.unit.as_str());
+    let head = format!("{ABSOLUTE}{unit}:");
     let line = |label: &str, cell: &dyn Fn(usize) -> String| {
         let mut line = label.to_string();
         let mut end = label_width + GAP;
@@ -298,10 +317,10 @@ fn absolute(
         }
         line
     };
-    let decimals = crate::figures::decimals(table, 4);
+    let decimals = tables.iter().map(|(_, table)| crate::figures::decimals(table, 4)).max().unwrap_or(0);
     let mut lines = vec![line(&head, &|place| names[place].clone())];
-    for row in &table.rows {
-        let label = short(&table.description.row_label(&row.point), 40);
+    for (table, row) in tables.iter().flat_map(|(_, table)| table.rows.iter().map(move |row| (*table, row))) {
+        let label = row_label(table, row);
         let cell = |place: usize| match shown.get(place).and_then(|place| row.cells.get(*place)) {
             Some(analysis::Cell { value: Ok(value), .. }) => format!("{value:.decimals$}"),
             _ => "n/a".into(),
