@@ -4,6 +4,7 @@
 pub mod hackbench;
 pub mod perf_futex;
 mod program;
+mod running;
 
 use crate::shared::{Semantics, semantics, via};
 use crate::{Failure, Trial};

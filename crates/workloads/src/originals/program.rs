@@ -1,7 +1,10 @@
+use super::running::Running;
 use crate::Failure;
 use crate::processes::ending;
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::env;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -35,14 +38,8 @@ impl Program {
     /// # Errors
     /// When it cannot be started or does not leave with status 0; the error quotes what it said.
     pub fn run(&self, arguments: &[&str]) -> Result<String, Failure> {
-        let mut command = Command::new(&self.path);
-        // Numbers are to be printed in one form.
-        command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
-        die_with_parent(&mut command);
-        let line = format!("{} {}", self.path.display(), arguments.join(" "));
-        let output = command
-            .output()
-            .map_err(|error| Failure::Refused(format!("`{line}` could not be started: {error}")))?;
+        let line = self.line(arguments);
+        let output = self.command(arguments).output().map_err(|error| not_started(&line, &error))?;
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         let stderr = String::from_utf8_lossy(&output.stderr);
         match failed_command(&line, output.status, &stdout, &stderr) {
@@ -50,6 +47,41 @@ impl Program {
             Some(failure) => Err(failure),
         }
     }
+
+    /// Starts it in the background, as the leader of a process group of its own.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(&self, arguments: &[&str]) -> Result<Running, Failure> {
+        let line = self.line(arguments);
+        let start = || {
+            let output = File::from(memfd_create("output", MemfdFlags::CLOEXEC)?);
+            let mut command = self.command(arguments);
+            command.process_group(0).stdout(output.try_clone()?).stderr(output.try_clone()?);
+            Ok((command.spawn()?, output))
+        };
+        match start() {
+            Ok((child, output)) => Ok(Running::new(line, child, output)),
+            Err(error) => Err(not_started(&line, &error)),
+        }
+    }
+
+    /// The command with what all runs of programs have in common.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.path);
+        // Numbers are to be printed in one form.
+        command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
+        die_with_parent(&mut command);
+        command
+    }
+
+    fn line(&self, arguments: &[&str]) -> String {
+        format!("{} {}", self.path.display(), arguments.join(" ")).trim_end().into()
+    }
+}
+
+fn not_started(line: &str, error: &io::Error) -> Failure {
+    Failure::Refused(format!("`{line}` could not be started: {error}"))
 }
 
 /// The failure of the command `line`, which ended with `status` and printed this; `None` if the status is 0.
