@@ -6,7 +6,7 @@ mod channel;
 mod task;
 
 use crate::clock::elapsed_ns;
-use crate::shared::{Semantics, room_for, semantics, warm_up, with_shared};
+use crate::shared::{Mode, Semantics, mode, mode_parameter, room_for, semantics, warm_up, with_shared};
 use crate::{Failure, Original, Trial, Workload, originals};
 pub use channel::Transport;
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
@@ -60,7 +60,7 @@ impl Workload for Hackbench {
                     ),
                     Parameter::integer("datasize", 100, 1, 1 << 20, "bytes per message"),
                     Parameter::choice("transport", &["socket", "pipe"], "what a channel is"),
-                    Parameter::choice("mode", &["process", "thread"], "what a task is"),
+                    mode_parameter(),
                     Parameter::integer(
                         "repeat",
                         5,
@@ -121,15 +121,6 @@ impl Workload for Hackbench {
     }
 }
 
-/// What a task is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// A forked process.
-    Process,
-    /// A thread.
-    Thread,
-}
-
 /// What is to be done, as numbers.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -166,7 +157,7 @@ impl Plan {
             loops,
             datasize: params.count("datasize")? as usize,
             transport: if params.text("transport")? == "pipe" { Transport::Pipe } else { Transport::Socket },
-            mode: if params.text("mode")? == "thread" { Mode::Thread } else { Mode::Process },
+            mode: mode(params)?,
             semantics: semantics(params)?,
             expected_loops: loops,
         })

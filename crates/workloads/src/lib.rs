@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod alone;
 pub mod clock;
+mod counting;
 pub mod crew;
 mod exec;
 mod failure;
@@ -24,6 +25,7 @@ pub mod shared;
 mod shared_memory;
 mod threads;
 mod trial;
+mod unixbench;
 
 pub use failure::Failure;
 pub use originals::Original;

@@ -102,6 +102,19 @@ impl Drop for Children {
     }
 }
 
+/// Forks a child that does nothing but leave with `status`. It is for the caller to reap.
+///
+/// # Errors
+/// When the kernel refuses another process.
+pub fn fork_to_leave(status: u8) -> io::Result<Pid> {
+    // SAFETY: The child calls nothing but `_exit`, which is allowed after a fork whatever other threads did.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => leave(status),
+        child => Pid::from_raw(child).ok_or_else(|| io::ErrorKind::Other.into()),
+    }
+}
+
 /// The status of a child whose body panicked or whose parent was already gone.
 const PANICKED: u8 = 101;
 

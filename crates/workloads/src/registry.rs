@@ -10,6 +10,11 @@ static WORKLOADS: &[&dyn Workload] = &[
     &crate::futex::requeue::FutexRequeue,
     &crate::futex::lock_pi::FutexLockPi,
     &crate::hackbench::Hackbench,
+    &crate::unixbench::spawn::Spawn,
+    &crate::unixbench::exec_loop::ExecLoop,
+    &crate::unixbench::context::Context,
+    &crate::unixbench::pipe_throughput::PipeThroughput,
+    &crate::unixbench::syscall_mix::SyscallMix,
     &crate::exec::Exec,
 ];
 

@@ -50,6 +50,28 @@ pub enum Semantics {
     Strict,
 }
 
+/// What a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// A forked process.
+    Process,
+    /// A thread.
+    Thread,
+}
+
+/// The parameter `mode`.
+pub fn mode_parameter() -> Parameter {
+    Parameter::choice("mode", &["process", "thread"], "what a task is")
+}
+
+/// What a task is to be.
+///
+/// # Errors
+/// When the workload's description lacks the parameter.
+pub fn mode(params: &Params) -> Result<Mode, Failure> {
+    Ok(if params.text("mode")? == "thread" { Mode::Thread } else { Mode::Process })
+}
+
 /// The semantics that were asked for.
 ///
 /// # Errors

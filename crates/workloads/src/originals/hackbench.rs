@@ -1,7 +1,8 @@
 //! hackbench of rt-tests and `perf bench sched messaging`.
 
 use super::{Original, decimal, perf};
-use crate::hackbench::{Mode, Plan, Transport};
+use crate::hackbench::{Plan, Transport};
+use crate::shared::Mode;
 use crate::{Failure, Trial};
 
 /// Finds the original; what is returned runs it once, and gives the seconds that it printed.

@@ -1,0 +1,154 @@
+//! The workloads after UnixBench: what they share. Copies, each a process, loop for a time and count.
+
+pub mod context;
+pub mod exec_loop;
+pub mod pipe_throughput;
+pub mod spawn;
+pub mod syscall_mix;
+
+use crate::counting::{self, Looping, Task};
+use crate::shared::{Mode, room_for, with_shared};
+use crate::{Failure, Trial};
+use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
+
+/// What the description of one of them says that the others' do not.
+struct Special<'a> {
+    name: &'a str,
+    summary: &'a str,
+    about: &'a str,
+    source: &'a str,
+    parameters: Vec<Parameter>,
+    requirement: &'a str,
+}
+
+fn description(special: Special) -> Description {
+    let mut parameters = special.parameters;
+    parameters.extend(counting::parameters(2.0));
+    Description {
+        name: special.name.into(),
+        summary: special.summary.into(),
+        about: format!(
+            "{}\n\nEach copy is a process. All start at once and loop until the time is over; the rates of all \
+             copies are added up. Nothing differs between the semantics.",
+            special.about
+        ),
+        source: format!(
+            "{} of UnixBench 5 and 6. UnixBench takes the geometric mean over passes and drops the worst third of \
+             them; kduel keeps every trial.",
+            special.source
+        ),
+        axis: Axis {
+            name: "copies".into(),
+            heading: "Copies".into(),
+            suffix: String::new(),
+            points: [1, 2].map(Point::from).to_vec(),
+            range: Some((1, 10_000)),
+        },
+        parameters: with_shared(parameters, &[]),
+        metrics: vec![Metric::new(
+            "rate",
+            "loops/s",
+            Direction::Higher,
+            "loops per second",
+            "loops of all copies per second",
+        )],
+        requirements: vec![special.requirement.into()],
+    }
+}
+
+/// Lets the copies that the point of `trial` asks for do `body`, each of which has up to `processes` processes and `files`
+/// open files at a time, and leaves what they counted.
+fn measure(
+    params: &Params,
+    trial: &mut Trial,
+    (processes, files): (u64, u64),
+    body: impl Fn(&Task) -> Result<(), Failure> + Sync,
+) -> Result<(), Failure> {
+    let copies = trial.count()?;
+    room_for(0, copies * processes, files)?;
+    let counted = Looping::new(Mode::Process, copies, params)?.run(body)?;
+    trial.sample("rate", counted.rate_per_s())?;
+    let per_s = |count: u64| count as f64 * 1e9 / counted.elapsed_ns.max(1) as f64;
+    let (slowest, fastest) = counted.extremes();
+    trial.counter("loops/s of the slowest copy", per_s(slowest));
+    trial.counter("loops/s of the fastest copy", per_s(fastest));
+    trial.counter("batch", params.count("batch")? as f64);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Workload;
+    use crate::alone::{alone, leaving_nothing};
+    use experiment::Outcome;
+    use std::time::Duration;
+
+    const ALL: [&dyn Workload; 5] = [
+        &spawn::Spawn,
+        &exec_loop::ExecLoop,
+        &context::Context,
+        &pipe_throughput::PipeThroughput,
+        &syscall_mix::SyscallMix,
+    ];
+
+    /// Two copies for a moment.
+    pub(super) fn looping() -> Looping {
+        Looping {
+            mode: Mode::Process,
+            tasks: 2,
+            places: Vec::new(),
+            warmup: Duration::ZERO,
+            runtime: Duration::from_millis(20),
+            batch: 1,
+        }
+    }
+
+    fn run(workload: &dyn Workload, copies: u64, set: &[(&str, &str)]) -> Result<Outcome, Failure> {
+        let set = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let params = workload.describe().params(&set)?;
+        let mut trial = Trial::new(Point::from(copies), machine::cpus::allowed().unwrap().to_vec(), 1);
+        workload.check(&params, &trial)?;
+        workload.run(&params, &mut trial)?;
+        Ok(trial.into_outcome())
+    }
+
+    #[test]
+    fn every_workload_counts_its_loops_and_leaves_nothing() {
+        alone("unixbench::tests::every_workload_counts_its_loops_and_leaves_nothing", || {
+            for workload in ALL {
+                for batch in ["1", "3"] {
+                    let set = [("runtime", "0.03"), ("batch", batch), ("warmup", "0.01")];
+                    let mut set = set.to_vec();
+                    if workload.describe().name == "exec-loop" {
+                        set.push(("chain", "3"));
+                    }
+                    let outcome = leaving_nothing(|| run(workload, 2, &set).unwrap());
+                    let Outcome::Done { samples, counters, .. } = outcome else { panic!("{outcome:?}") };
+                    let sum =
+                        counters["loops/s of the slowest copy"] + counters["loops/s of the fastest copy"];
+                    let rate = samples["rate"][0];
+                    assert!(rate > 0.0 && (rate / sum - 1.0).abs() < 1e-9, "{rate} {sum}");
+                }
+            }
+            for place in ["same", "apart"] {
+                match run(&context::Context, 1, &[("runtime", "0.02"), ("place", place)]) {
+                    Ok(_) => {}
+                    Err(error) => assert!(error.to_string().contains("needs two CPUs"), "{error}"),
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn copies_and_parameters_that_cannot_be_are_refused() {
+        for workload in ALL {
+            for copies in [0, 1_000_000_000] {
+                let error = run(workload, copies, &[]).unwrap_err().to_string();
+                assert!(error.contains("from 1 to 10000"), "{error}");
+            }
+            assert!(run(workload, 1, &[("batch", "0")]).is_err());
+            assert!(run(workload, 1, &[("runtime", "0")]).is_err());
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! spawn: how fast a process makes processes that end at once.
+
+use super::{Special, description, measure};
+use crate::counting::Task;
+use crate::processes::fork_to_leave;
+use crate::{Failure, Trial, Workload};
+use experiment::{Description, Params};
+use rustix::process::{WaitOptions, waitpid};
+
+/// The workload.
+#[derive(Debug, Clone, Copy)]
+pub struct Spawn;
+
+impl Workload for Spawn {
+    fn describe(&self) -> Description {
+        description(Special {
+            name: "spawn",
+            summary: "rate at which a process forks others that end at once",
+            about: "A loop forks a process, which leaves at once with status 0, and waits for it. So what is measured \
+                    is the copy of an address space, its end and the wait. The address space is kduel's own. Each \
+                    process must be reaped with its own id and status 0.",
+            source: "`spawn`. The process leaves by _exit, without the clean-up of the C library",
+            parameters: vec![],
+            requirement: "twice as many processes as the point says",
+        })
+    }
+
+    fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
+        self.describe().check_point(trial.point())?;
+        measure(params, trial, (2, 8), |task| fork_and_wait(task, 0))
+    }
+}
+
+fn fork_and_wait(task: &Task, status: u8) -> Result<(), Failure> {
+    task.repeat(1, || {
+        let pid = fork_to_leave(status)
+            .map_err(|error| Failure::Refused(format!("no further process could be forked: {error}")))?;
+        match waitpid(Some(pid), WaitOptions::empty()) {
+            Ok(Some((reaped, status))) if reaped == pid && status.as_raw() == 0 => Ok(()),
+            other => Err(Failure::Invariant(format!(
+                "a forked process did not leave with status 0: waiting gave {other:?}"
+            ))),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alone::{alone, leaving_nothing};
+    use crate::unixbench::tests::looping;
+
+    #[test]
+    fn a_process_with_another_status_is_found() {
+        alone("unixbench::spawn::tests::a_process_with_another_status_is_found", || {
+            let error = leaving_nothing(|| looping().run(|task| fork_and_wait(task, 3)).unwrap_err());
+            assert!(error.to_string().contains("did not leave with status 0"), "{error}");
+        });
+    }
+}
