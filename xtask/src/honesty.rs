@@ -1,7 +1,8 @@
-use anyhow::{Context as _, bail, ensure};
+use crate::kduel;
+use anyhow::{Context as _, bail};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::path::Path;
+use std::process::ExitCode;
 use tempfile::TempDir;
 
 /// Whether kduel's verdicts on this machine are honest: two identical variants must not differ, and a planted
@@ -23,7 +24,7 @@ const FOUND_SHARE: f64 = 0.9;
 const PLANTED: [&str; 4] = ["-V", "plain:think=1000", "-V", "slow:think=1020"];
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let kduel = build()?;
+    let kduel = kduel::build()?;
     let home = TempDir::new()?;
     let identical = identical(&kduel, home.path(), args.seed)?;
     let found = planted(&kduel, home.path(), args)?;
@@ -80,16 +81,8 @@ fn planted(kduel: &Path, home: &Path, args: &Args) -> anyhow::Result<bool> {
 /// Runs global-lock and gives its report.
 fn duel(kduel: &Path, home: &Path, seed: u64, args: &[&str]) -> anyhow::Result<Value> {
     let seed = seed.to_string();
-    let common = ["run", "global-lock", "--set", "settle=0.005", "--format", "json", "--seed", &seed];
-    let output = Command::new(kduel)
-        .args(common)
-        .args(args)
-        .env("KDUEL_HOME", home)
-        .stderr(Stdio::null())
-        .output()
-        .context("kduel does not start")?;
-    ensure!(output.status.success(), "kduel {args:?}: {}", output.status);
-    serde_json::from_slice(&output.stdout).context("the report is not JSON")
+    let common = ["global-lock", "--set", "settle=0.005", "--seed", &seed];
+    kduel::duel(kduel, home, &[&common, args].concat())
 }
 
 /// The judged cells of a variant.
@@ -105,19 +98,4 @@ fn verdicts(report: &Value, variant: &str) -> anyhow::Result<Vec<String>> {
         bail!("the report has no cell of {variant}");
     }
     Ok(verdicts)
-}
-
-/// Builds the release binary and gives its path.
-fn build() -> anyhow::Result<PathBuf> {
-    let output = Command::new(env!("CARGO"))
-        .args(["build", "--release", "-p", "kduel", "--message-format", "json"])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cargo does not start")?;
-    ensure!(output.status.success(), "cargo build: {}", output.status);
-    let messages = String::from_utf8_lossy(&output.stdout);
-    let mut executables = messages.lines().filter_map(|line| {
-        serde_json::from_str::<Value>(line).ok()?["executable"].as_str().map(PathBuf::from)
-    });
-    executables.next_back().context("cargo built no executable")
 }

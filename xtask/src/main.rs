@@ -3,6 +3,8 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 mod honesty;
+mod kduel;
+mod parity;
 mod stat_study;
 
 /// What the project needs beyond cargo.
@@ -16,6 +18,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Honesty(honesty::Args),
+    Parity(parity::Args),
     StatStudy(stat_study::Args),
 }
 
@@ -23,6 +26,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Honesty(args) => honesty::run(&args),
+        Command::Parity(args) => parity::run(&args),
         Command::StatStudy(args) => stat_study::run(&args),
     };
     result.unwrap_or_else(|error| {
