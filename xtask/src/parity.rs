@@ -1,0 +1,192 @@
+mod install;
+mod page;
+mod pairs;
+
+use crate::kduel;
+use anyhow::{Context as _, ensure};
+use pairs::{PAIRS, Pair};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tempfile::TempDir;
+
+/// Whether kduel's own workloads measure what the originals measure: duels each against the installed original and
+/// writes `docs/parity.md`. As root it installs the originals that Debian has. About half an hour, on an otherwise
+/// idle machine.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only pairs whose name holds this text; nothing is then written unless --page names a file
+    #[arg(long)]
+    only: Option<String>,
+    /// Where the page goes
+    #[arg(long)]
+    page: Option<PathBuf>,
+}
+
+/// The margin inside which two implementations count as the same, in percent.
+const MARGIN_PCT: f64 = 5.0;
+/// The margin where the original itself is steady.
+const STEADY_MARGIN_PCT: f64 = 3.0;
+/// What steady means: a coefficient of variation below this, in percent.
+const STEADY_CV_PCT: f64 = 2.0;
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let kduel = kduel::build()?;
+    let wanted = |pair: &&Pair| args.only.as_ref().is_none_or(|text| pair.name().contains(text));
+    let pairs: Vec<&Pair> = PAIRS.iter().filter(wanted).collect();
+    ensure!(!pairs.is_empty(), "no pair's name holds `{}`", args.only.as_deref().unwrap_or_default());
+    for said in install::missing(pairs.iter().filter_map(|pair| pair.package)) {
+        println!("{said}");
+    }
+    let home = TempDir::new()?;
+    let mut results = Vec::new();
+    for pair in pairs {
+        let result = contest(&kduel, home.path(), pair);
+        match &result {
+            Ok(contest) => {
+                contest.cells.iter().for_each(|cell| println!("{}: {}", pair.name(), cell.in_words()))
+            }
+            Err(error) => println!("{}: not run: {error:#}", pair.name()),
+        }
+        results.push((pair, result));
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
+    let whole = args.only.is_none().then(|| root.join("docs/parity.md"));
+    if let Some(path) = args.page.clone().or(whole) {
+        fs::write(&path, page::page(&results)).with_context(|| path.display().to_string())?;
+        println!("written: {}", path.display());
+    }
+    let holds = |(pair, result): &(&Pair, anyhow::Result<Contest>)| match result {
+        Ok(contest) => contest.cells.iter().all(|cell| cell.same() || pair.reason.is_some()),
+        Err(_) => pair.package.is_none(),
+    };
+    Ok(if results.iter().all(holds) { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// What a duel of a pair came to.
+struct Contest {
+    cells: Vec<Cell>,
+    notices: Vec<String>,
+    facts: Value,
+}
+
+/// One point and metric.
+struct Cell {
+    point: String,
+    metric: String,
+    unit: String,
+    better: String,
+    ours: f64,
+    theirs: f64,
+    /// The original over ours: low, estimate, high.
+    ratio: Option<[f64; 3]>,
+    margin_pct: f64,
+    blocks: u64,
+}
+
+impl Cell {
+    fn same(&self) -> bool {
+        self.ratio.is_some_and(|[low, _, high]| {
+            low > 1.0 / (1.0 + self.margin_pct / 100.0) && high < 1.0 + self.margin_pct / 100.0
+        })
+    }
+
+    /// `same`, which of the two is better, or `undecided`.
+    fn verdict(&self) -> &'static str {
+        match self.ratio {
+            _ if self.same() => "same",
+            Some([low, _, _]) if low > 1.0 => {
+                if self.better == "lower" {
+                    "ours better"
+                } else {
+                    "original better"
+                }
+            }
+            Some([_, _, high]) if high < 1.0 => {
+                if self.better == "lower" {
+                    "original better"
+                } else {
+                    "ours better"
+                }
+            }
+            _ => "undecided",
+        }
+    }
+
+    fn change(&self) -> String {
+        match self.ratio {
+            Some(ratio) => {
+                let [low, estimate, high] = ratio.map(|ratio| (ratio - 1.0) * 100.0);
+                format!("{estimate:+.1} % [{low:+.1}, {high:+.1}]")
+            }
+            None => "n/a".into(),
+        }
+    }
+
+    fn in_words(&self) -> String {
+        format!(
+            "{} {}: {} ({}, {} blocks)",
+            self.point,
+            self.metric,
+            self.verdict(),
+            self.change(),
+            self.blocks
+        )
+    }
+}
+
+/// Duels ours against the original; again with the smaller margin where the original turns out to be steady.
+fn contest(kduel: &Path, home: &Path, pair: &Pair) -> anyhow::Result<Contest> {
+    let run = |margin_pct: f64| -> anyhow::Result<Contest> {
+        let arguments = pair.arguments(margin_pct);
+        let report = kduel::duel(kduel, home, &arguments.iter().map(String::as_str).collect::<Vec<&str>>())?;
+        read(pair, &report)
+    };
+    let first = run(MARGIN_PCT)?;
+    match first.cells.iter().any(|cell| cell.margin_pct < MARGIN_PCT && !cell.same()) {
+        true => run(STEADY_MARGIN_PCT),
+        false => Ok(first),
+    }
+}
+
+fn read(pair: &Pair, report: &Value) -> anyhow::Result<Contest> {
+    let all = report["cells"].as_array().context("the report has no cells")?;
+    let mut cells = Vec::new();
+    for theirs in all.iter().filter(|cell| cell["variant"] == "original") {
+        let metric = theirs["metric"].as_str().unwrap_or_default();
+        if !pair.metrics.contains(&metric) {
+            continue;
+        }
+        let ours = all.iter().find(|cell| {
+            cell["variant"] == "ours"
+                && cell["metric"] == theirs["metric"]
+                && cell["point"] == theirs["point"]
+        });
+        let point = theirs["point"].as_str().unwrap_or_default();
+        let why = |cell: &Value| cell["value_missing"].as_str().unwrap_or("no value").to_string();
+        let ours = ours.with_context(|| format!("{point} {metric}: ours is not in the report"))?;
+        let value =
+            |cell: &Value| cell["value"].as_f64().with_context(|| format!("{point} {metric}: {}", why(cell)));
+        let ratio = || {
+            let interval = theirs["interval"].as_array()?;
+            Some([interval.first()?.as_f64()?, theirs["estimate"].as_f64()?, interval.get(1)?.as_f64()?])
+        };
+        let steady = theirs["cv"].as_f64().is_some_and(|cv| cv < STEADY_CV_PCT);
+        cells.push(Cell {
+            point: point.into(),
+            metric: metric.into(),
+            unit: theirs["unit"].as_str().unwrap_or_default().into(),
+            better: theirs["better"].as_str().unwrap_or_default().into(),
+            ours: value(ours)?,
+            theirs: value(theirs)?,
+            ratio: ratio().filter(|_| theirs["scale"] == "ratio"),
+            margin_pct: if steady { STEADY_MARGIN_PCT } else { MARGIN_PCT },
+            blocks: theirs["n_compared"].as_u64().unwrap_or(0),
+        });
+    }
+    ensure!(!cells.is_empty(), "the report has none of {}", pair.metrics.join(", "));
+    let notices = report["notices"].as_array().into_iter().flatten();
+    let notices = notices.filter_map(|notice| notice.as_str().map(String::from)).collect();
+    Ok(Contest { cells, notices, facts: report["facts"].clone() })
+}

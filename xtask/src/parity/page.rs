@@ -1,0 +1,93 @@
+//! The page that the results become.
+
+use super::pairs::Pair;
+use super::{Cell, Contest, MARGIN_PCT, STEADY_CV_PCT, STEADY_MARGIN_PCT};
+use std::fmt::Write as _;
+
+/// The text of `docs/parity.md`.
+pub(super) fn page(results: &[(&Pair, anyhow::Result<Contest>)]) -> String {
+    let mut page = String::from(
+        "# kduel's workloads beside the originals\n\n\
+         Written by `cargo run --release -p xtask -- parity`, which installs what Debian has of the originals and duels\n\
+         each against kduel's own implementation: in blocks, in random order, until every cell is decided or has 40\n\
+         blocks.\n\n",
+    );
+    let _ = writeln!(
+        page,
+        "`same` means that the whole interval of the difference lies within {MARGIN_PCT} %, and within {STEADY_MARGIN_PCT} % \
+         where the original's own\nCV is under {STEADY_CV_PCT} %. The difference is that of the original against ours, raw \
+         sign.\n"
+    );
+    if let Some(machine) = results.iter().find_map(|(_, result)| machine(result.as_ref().ok()?)) {
+        let _ = writeln!(page, "Machine: {machine}.\n");
+    }
+    page += "| workload | point | metric | ours | original | difference | blocks | |\n|---|---|---|---|---|---|---|---|\n";
+    for (number, (pair, result)) in results.iter().enumerate() {
+        let note = pair.reason.map(|_| format!(" ({})", number + 1)).unwrap_or_default();
+        match result {
+            Ok(contest) => contest.cells.iter().for_each(|cell| row(&mut page, pair, cell, &note)),
+            Err(_) => {
+                let _ = writeln!(page, "| {} | | | | | | | not run, see below |", pair.name());
+            }
+        }
+    }
+    reasons(&mut page, results);
+    page += "\n## Versions\n\n";
+    let mut seen: Vec<&str> = Vec::new();
+    for notice in
+        results.iter().filter_map(|(_, result)| result.as_ref().ok()).flat_map(|contest| &contest.notices)
+    {
+        if notice.starts_with("measured by") && !seen.contains(&notice.as_str()) {
+            let _ = writeln!(page, "- {notice}");
+            seen.push(notice);
+        }
+    }
+    page += "\n## Commands\n\n";
+    for (pair, _) in results {
+        let _ = writeln!(page, "    kduel run {}", pair.arguments(MARGIN_PCT).join(" "));
+    }
+    page
+}
+
+fn row(page: &mut String, pair: &Pair, cell: &Cell, note: &str) {
+    let Cell { point, metric, unit, ours, theirs, blocks, .. } = cell;
+    let note = if cell.same() { "" } else { note };
+    let _ = writeln!(
+        page,
+        "| {} | {point} | {metric} | {} {unit} | {} {unit} | {} | {blocks} | {}{note} |",
+        pair.name(),
+        four_digits(*ours),
+        four_digits(*theirs),
+        cell.change(),
+        cell.verdict()
+    );
+}
+
+/// Why what is not the same is not, and what could not be run.
+fn reasons(page: &mut String, results: &[(&Pair, anyhow::Result<Contest>)]) {
+    let mut any = false;
+    for (number, (pair, result)) in results.iter().enumerate() {
+        let text = match result {
+            Err(error) => format!("not run: {error:#}"),
+            Ok(contest) if contest.cells.iter().all(Cell::same) => continue,
+            Ok(_) => pair.reason.unwrap_or("the difference is not explained").to_string(),
+        };
+        if !any {
+            page.push_str("\n## Where they differ\n");
+            any = true;
+        }
+        let _ = writeln!(page, "\n({}) {}: {text}", number + 1, pair.name());
+    }
+}
+
+fn machine(contest: &Contest) -> Option<String> {
+    let facts = &contest.facts["ours"];
+    let fact = |name: &str| facts[name].as_str().map(String::from);
+    Some([fact("cpu_model")?, format!("CPUs {}", fact("cpus_online")?), fact("kernel_release")?].join(", "))
+}
+
+/// Four significant digits.
+fn four_digits(value: f64) -> String {
+    let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
+    format!("{value:.*}", (3 - magnitude).max(0) as usize)
+}
