@@ -23,6 +23,7 @@ mod processes;
 mod registry;
 pub mod shared;
 mod shared_memory;
+mod sys;
 mod threads;
 mod trial;
 mod unixbench;

@@ -15,6 +15,9 @@ static WORKLOADS: &[&dyn Workload] = &[
     &crate::unixbench::context::Context,
     &crate::unixbench::pipe_throughput::PipeThroughput,
     &crate::unixbench::syscall_mix::SyscallMix,
+    &crate::sys::threads::SysThreads,
+    &crate::sys::mutex::SysMutex,
+    &crate::sys::cpu::SysCpu,
     &crate::exec::Exec,
 ];
 
