@@ -1,4 +1,4 @@
-//! What kduel itself costs: time per trial beside its work, a report over a million samples, the coordinator's
+//! What kduel itself costs: time per trial beside its work, with one task and with thousands, a report over a million samples, the coordinator's
 //! memory. It prints figures and asserts nothing: `cargo bench -p kduel --bench harness`.
 
 use experiment::{Outcome, Record, TrialRecord, Usage};
@@ -16,6 +16,7 @@ const SAMPLES_PER_TRIAL: usize = 100;
 fn main() -> Result<(), Box<dyn Error>> {
     let home = tempfile::TempDir::new()?;
     overhead(home.path())?;
+    tasks(home.path())?;
     large_report(home.path())?;
     Ok(())
 }
@@ -42,13 +43,7 @@ fn overhead(home: &Path) -> Result<(), Box<dyn Error>> {
         "csv",
     ];
     let (elapsed, peak_kib) = run(home, &args)?;
-    let run = Home::at(home).read("latest")?;
-    let trials = run.records.iter().filter_map(|record| match record {
-        Record::Trial(trial) => Some(trial),
-        _ => None,
-    });
-    let mut each_ms: Vec<f64> = trials.map(|trial| trial.elapsed_ns as f64 / 1e6).collect();
-    each_ms.sort_by(f64::total_cmp);
+    let each_ms = trial_ms(home)?;
     let at = |share: f64| each_ms[((each_ms.len() - 1) as f64 * share) as usize];
     println!(
         "harness per trial, request to record:  median {:.2} ms, 95th percentile {:.2} ms",
@@ -64,6 +59,49 @@ fn overhead(home: &Path) -> Result<(), Box<dyn Error>> {
         peak_kib as f64 / 1024.0
     );
     Ok(())
+}
+
+/// How long the trials of the last run took, ascending.
+fn trial_ms(home: &Path) -> Result<Vec<f64>, Box<dyn Error>> {
+    let run = Home::at(home).read("latest")?;
+    let trials = run.records.iter().filter_map(|record| match record {
+        Record::Trial(trial) => Some(trial.elapsed_ns as f64 / 1e6),
+        _ => None,
+    });
+    let mut each_ms: Vec<f64> = trials.collect();
+    each_ms.sort_by(f64::total_cmp);
+    Ok(each_ms)
+}
+
+/// Trials of a number of threads that each take a lock once, beside as many threads that only start and end.
+fn tasks(home: &Path) -> Result<(), Box<dyn Error>> {
+    println!("threads   trial, median   threads alone, median   difference");
+    for count in [1, 64, 512, 4096] {
+        let (points, total) = (count.to_string(), format!("total={count}"));
+        let args = ["run", "global-lock", "--points", &points, "--set", &total, "--set", "settle=0"];
+        let variants = ["-V", "a:lock=futex-3-state", "-V", "b:lock=pthread", "--blocks", "8"];
+        run(home, &[&args[..], &variants].concat())?;
+        let each_ms = trial_ms(home)?;
+        let mut alone_ms =
+            (0..each_ms.len()).map(|_| threads_alone(count)).collect::<Result<Vec<f64>, std::io::Error>>()?;
+        alone_ms.sort_by(f64::total_cmp);
+        let (trial, alone) = (each_ms[each_ms.len() / 2], alone_ms[alone_ms.len() / 2]);
+        println!("{count:>7} {trial:>12.2} ms {alone:>20.2} ms {:>9.2} ms", trial - alone);
+    }
+    Ok(())
+}
+
+/// The milliseconds in which `count` threads start, meet at a barrier and end.
+fn threads_alone(count: usize) -> Result<f64, std::io::Error> {
+    let began = Instant::now();
+    let barrier = std::sync::Barrier::new(count);
+    std::thread::scope(|scope| {
+        for _ in 0..count {
+            std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, || barrier.wait())?;
+        }
+        Ok::<(), std::io::Error>(())
+    })?;
+    Ok(began.elapsed().as_secs_f64() * 1e3)
 }
 
 /// A report over a journal with a million samples.
