@@ -120,7 +120,7 @@ impl Cgroups {
 
     /// The group of this process in the hierarchy that has the controller, and all groups above it that can be
     /// seen. A controller that is in no hierarchy of version 1 belongs to version 2.
-    fn groups(&self, controller: &str) -> Vec<PathBuf> {
+    pub(crate) fn groups(&self, controller: &str) -> Vec<PathBuf> {
         let has = |place: &&Place| {
             place.controllers.as_ref().is_some_and(|all| all.iter().any(|one| one == controller))
         };
@@ -187,6 +187,6 @@ pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-fn number(path: &Path) -> Option<u64> {
+pub(crate) fn number(path: &Path) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }

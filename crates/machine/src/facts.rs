@@ -1,6 +1,7 @@
 //! Everything about a machine and its kernel that could explain a difference.
 
 use crate::kernel_config::KernelConfig;
+use crate::memory::meminfo_bytes;
 use crate::{Cgroups, CpuSet, Root, clocksource, cpus, knobs, value};
 use experiment::Facts;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,7 +74,7 @@ pub fn facts(root: &Root) -> Facts {
         clocksource: clocksource(root),
         transparent_hugepages: line("sys/kernel/mm/transparent_hugepage/enabled")
             .map(|text| value::in_force(&text)),
-        memory_bytes: memory_bytes(root),
+        memory_bytes: meminfo_bytes(root, "MemTotal:"),
         hypervisor: hypervisor(root, &cpuinfo),
         cpu_quota: Cgroups::of_self(root).ok().and_then(|groups| groups.cpu_quota()).map(|quota| quota.cpus),
         libc: libc_version(),
@@ -162,12 +163,6 @@ fn switch(root: &Root, inside: &str) -> Option<bool> {
         Ok(1) => Some(true),
         _ => None,
     }
-}
-
-fn memory_bytes(root: &Root) -> Option<u64> {
-    let meminfo = root.text("proc/meminfo").ok()?;
-    let rest = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// The hypervisor, where there is one: by the name that it gives itself, or `unnamed`.

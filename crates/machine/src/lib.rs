@@ -3,6 +3,7 @@
 //! Every reader takes a [`Root`], so that it runs on recorded and synthetic trees as on the real machine. What a
 //! kernel does not have, or does not let this user see, is absent and never a made-up value.
 
+mod caches;
 pub mod cgroup;
 pub mod cpus;
 mod facts;
@@ -10,6 +11,7 @@ mod kernel_config;
 mod kernel_log;
 pub mod knobs;
 mod limits;
+mod memory;
 mod mounts;
 mod owner;
 mod root;
@@ -21,6 +23,7 @@ mod undo_file;
 mod usage;
 mod value;
 
+pub use caches::last_level_cache_bytes;
 pub use cgroup::{Cgroups, Layout, PidsLimit, Quota, Throttling};
 pub use cpus::{CpuError, CpuSet, Unusable};
 pub use facts::facts;
@@ -28,6 +31,7 @@ pub use kernel_config::{KernelConfig, cost_of};
 pub use kernel_log::KernelLog;
 pub use knobs::{KnobProblem, Why, apply_to_self};
 pub use limits::{LimitError, Need, Shortage, room_for};
+pub use memory::{MemoryShortage, memory_for};
 pub use root::{ReadError, Root};
 pub use scheduling::SchedulingError;
 pub use strays::{Stray, has_children, kill_ownerless, kill_strays, new_token, reap_orphans};

@@ -23,6 +23,7 @@ mod processes;
 mod registry;
 pub mod shared;
 mod shared_memory;
+mod stream;
 mod sys;
 mod threads;
 mod trial;

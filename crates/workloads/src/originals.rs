@@ -5,6 +5,7 @@ pub mod hackbench;
 pub mod perf_futex;
 mod program;
 mod running;
+pub mod stream;
 pub mod sysbench;
 
 use crate::shared::{Semantics, semantics, via};

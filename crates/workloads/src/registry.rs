@@ -18,6 +18,7 @@ static WORKLOADS: &[&dyn Workload] = &[
     &crate::sys::threads::SysThreads,
     &crate::sys::mutex::SysMutex,
     &crate::sys::cpu::SysCpu,
+    &crate::stream::Stream,
     &crate::exec::Exec,
 ];
 

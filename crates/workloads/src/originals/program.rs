@@ -15,6 +15,7 @@ use std::process::{Command, ExitStatus, Stdio};
 #[derive(Debug)]
 pub struct Program {
     path: PathBuf,
+    environment: Vec<(String, String)>,
 }
 
 impl Program {
@@ -23,7 +24,7 @@ impl Program {
     /// # Errors
     /// When it is not there; the error names the Debian package that brings it.
     pub fn find(name: &str, package: Option<&str>) -> Result<Program, Failure> {
-        on_path(name).map(|path| Program { path }).ok_or_else(|| {
+        on_path(name).map(|path| Program { path, environment: Vec::new() }).ok_or_else(|| {
             Failure::Refused(match package {
                 Some(package) => format!("{name} is not installed; `apt-get install {package}` brings it"),
                 None => {
@@ -31,6 +32,12 @@ impl Program {
                 }
             })
         })
+    }
+
+    /// The program with a variable in its environment.
+    pub fn with(mut self, variable: &str, value: &str) -> Program {
+        self.environment.push((variable.into(), value.into()));
+        self
     }
 
     /// Runs it to its end and returns what it printed. It is killed when this thread ends.
@@ -70,7 +77,11 @@ impl Program {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
         // Numbers are to be printed in one form.
-        command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
+        command
+            .args(arguments)
+            .env("LC_ALL", "C")
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::null());
         die_with_parent(&mut command);
         command
     }
