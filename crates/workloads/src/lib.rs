@@ -17,6 +17,7 @@ mod gate;
 mod global_lock;
 mod hackbench;
 mod lock_busy;
+mod netperf;
 mod originals;
 pub mod process_crew;
 mod processes;

@@ -19,6 +19,7 @@ static WORKLOADS: &[&dyn Workload] = &[
     &crate::sys::mutex::SysMutex,
     &crate::sys::cpu::SysCpu,
     &crate::stream::Stream,
+    &crate::netperf::Netperf,
     &crate::exec::Exec,
 ];
 
