@@ -22,6 +22,8 @@ mod originals;
 pub mod process_crew;
 mod processes;
 mod registry;
+mod scale;
+mod scratch;
 pub mod shared;
 mod shared_memory;
 mod stream;

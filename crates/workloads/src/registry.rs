@@ -1,6 +1,7 @@
 use crate::Workload;
 
-/// Every workload, in the order of `kduel list workloads`. A new one is its file and a line here.
+/// Every workload but the many after will-it-scale, in the order of `kduel list workloads`. A new one is its file and a
+/// line here.
 static WORKLOADS: &[&dyn Workload] = &[
     &crate::global_lock::GlobalLock,
     &crate::lock_busy::LockBusy,
@@ -25,7 +26,7 @@ static WORKLOADS: &[&dyn Workload] = &[
 
 /// Every workload, in the order of `kduel list workloads`.
 pub fn all() -> impl Iterator<Item = &'static dyn Workload> {
-    WORKLOADS.iter().copied()
+    WORKLOADS.iter().copied().chain(crate::scale::all())
 }
 
 /// The workload of this name.

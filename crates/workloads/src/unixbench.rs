@@ -81,6 +81,7 @@ mod tests {
     use super::*;
     use crate::Workload;
     use crate::alone::{alone, leaving_nothing};
+    use crate::counting::patiently;
     use experiment::Outcome;
     use std::time::Duration;
 
@@ -118,12 +119,14 @@ mod tests {
         alone("unixbench::tests::every_workload_counts_its_loops_and_leaves_nothing", || {
             for workload in ALL {
                 for batch in ["1", "3"] {
-                    let set = [("runtime", "0.03"), ("batch", batch), ("warmup", "0.01")];
-                    let mut set = set.to_vec();
-                    if workload.describe().name == "exec-loop" {
-                        set.push(("chain", "3"));
-                    }
-                    let outcome = leaving_nothing(|| run(workload, 2, &set).unwrap());
+                    let outcome = patiently(|runtime_s| {
+                        let mut set = vec![("runtime", runtime_s), ("batch", batch), ("warmup", "0.01")];
+                        if workload.describe().name == "exec-loop" {
+                            set.push(("chain", "3"));
+                        }
+                        leaving_nothing(|| run(workload, 2, &set))
+                    })
+                    .unwrap();
                     let Outcome::Done { samples, counters, .. } = outcome else { panic!("{outcome:?}") };
                     let sum =
                         counters["loops/s of the slowest copy"] + counters["loops/s of the fastest copy"];
@@ -132,7 +135,9 @@ mod tests {
                 }
             }
             for place in ["same", "apart"] {
-                match run(&context::Context, 1, &[("runtime", "0.02"), ("place", place)]) {
+                let placed =
+                    |runtime_s: &str| run(&context::Context, 1, &[("runtime", runtime_s), ("place", place)]);
+                match patiently(placed) {
                     Ok(_) => {}
                     Err(error) => assert!(error.to_string().contains("needs two CPUs"), "{error}"),
                 }

@@ -1,0 +1,265 @@
+//! Tests that go for the locks of an address space: page faults, mappings, the break, flushes of the TLB.
+
+use super::mapping::{Backing, Mapping};
+use super::{Site, Test, broken, same};
+use crate::Failure;
+use crate::counting::Counted;
+use crate::shared::Semantics;
+use rustix::fs::ftruncate;
+use rustix::io::Errno;
+use rustix::mm::Advice;
+use rustix::param::page_size;
+use std::os::fd::OwnedFd;
+
+const MIB: usize = 1 << 20;
+/// What most of them map.
+const MAPPED: usize = 128 * MIB;
+
+pub const TESTS: &[Test] = &[
+    Test::new("page_fault1", "first write to a page of 128 MiB of anonymous memory", page_fault1)
+        .with_memory(MAPPED as u64),
+    Test::new(
+        "page_fault2",
+        "first write to a page of a private mapping of an own file of 128 MiB",
+        page_fault2,
+    )
+    .with_files(1)
+    .with_memory(2 * MAPPED as u64),
+    Test::new(
+        "page_fault3",
+        "first write to a page of a shared mapping of an own file of 128 MiB",
+        page_fault3,
+    )
+    .with_files(1)
+    .with_memory(MAPPED as u64),
+    Test::new("mmap1", "mmap and munmap of 128 MiB of anonymous memory", mmap1),
+    Test::new("mmap2", "mmap and munmap of an own file of 128 MiB", mmap2).with_files(1),
+    Test::new("brk1", "brk, up by a page and down again in turn", brk1).not_by_threads(BREAK_OF_THREADS),
+    Test::new("brk2", "brk, up by a page and down again in turn, beyond a first page of its own", brk2)
+        .not_by_threads(BREAK_OF_THREADS),
+    Test::new(
+        "tlb_flush1",
+        "write to and MADV_DONTNEED of a page of a private mapping of an own file",
+        tlb_flush1,
+    )
+    .with_files(1)
+    .with_memory(MAPPED as u64),
+    Test::new("tlb_flush2", "write to and MADV_DONTNEED of a page of anonymous memory", tlb_flush2),
+    Test::new(
+        "tlb_flush3",
+        "write to and MADV_DONTNEED of a page of a shared mapping of an own file",
+        tlb_flush3,
+    )
+    .with_files(1)
+    .with_memory(MAPPED as u64),
+];
+
+const BREAK_OF_THREADS: &str = "the threads of a process have one break, and each would set it to a value of its own: \
+                                what an operation does then is a matter of chance, and memory in use would be unmapped";
+
+fn page_fault1(site: &Site) -> Result<Counted, Failure> {
+    page_faults(site, |_| Ok(None), |_| Backing::Anonymous, page_size())
+}
+
+fn page_fault2(site: &Site) -> Result<Counted, Failure> {
+    page_faults(site, |index| own_file(site, index).map(Some), private, page_size())
+}
+
+fn page_fault3(site: &Site) -> Result<Counted, Failure> {
+    page_faults(site, |index| own_file(site, index).map(Some), shared, page_size())
+}
+
+fn own_file(site: &Site, index: usize) -> Result<OwnedFd, Failure> {
+    let scratch = site.scratch()?;
+    let file = scratch.unnamed_file(&index.to_string())?;
+    scratch.reserve(&file, MAPPED as u64)?;
+    Ok(file)
+}
+
+fn private(file: Option<&OwnedFd>) -> Backing<'_> {
+    file.map_or(Backing::Anonymous, Backing::PrivateFile)
+}
+
+fn shared(file: Option<&OwnedFd>) -> Backing<'_> {
+    file.map_or(Backing::Anonymous, Backing::SharedFile)
+}
+
+/// Pages that one fault can bring at most: those of a huge page.
+const PAGES_PER_FAULT: u64 = 512;
+
+/// Writes to every page of a new mapping and unmaps it. `step` is that from page to page, except in tests that
+/// break the work.
+fn page_faults(
+    site: &Site,
+    file: impl Fn(usize) -> Result<Option<OwnedFd>, Failure> + Sync,
+    backing: impl Fn(Option<&OwnedFd>) -> Backing<'_> + Sync,
+    step: usize,
+) -> Result<Counted, Failure> {
+    let pages = MAPPED / page_size();
+    site.run(|task| {
+        let file = file(task.index())?;
+        let backing = backing(file.as_ref());
+        let before = faults_of_this_thread();
+        task.until_stopped(|| {
+            let mapping = Mapping::new(MAPPED, backing).map_err(|error| broken("mmap", error))?;
+            if site.semantics == Semantics::Strict {
+                mapping.advise(0, MAPPED, Advice::LinuxNoHugepage).or_else(without_huge_pages)?;
+            }
+            for page in 0..pages {
+                mapping.write(page * step, 0);
+                task.count(1);
+            }
+            Ok(())
+        })?;
+        let faults = faults_of_this_thread() - before;
+        if faults < task.counted() / PAGES_PER_FAULT {
+            return Err(Failure::Invariant(format!(
+                "{} pages were written, with {faults} faults",
+                task.counted()
+            )));
+        }
+        Ok(())
+    })
+}
+
+/// A kernel that has no huge pages does not know the advice.
+fn without_huge_pages(error: Errno) -> Result<(), Failure> {
+    match error {
+        Errno::INVAL => Ok(()),
+        error => Err(broken("madvise", error)),
+    }
+}
+
+fn faults_of_this_thread() -> u64 {
+    // SAFETY: zeros are a legal value of this struct, and the kernel writes one to it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        usage
+    };
+    (usage.ru_minflt + usage.ru_majflt) as u64
+}
+
+fn mmap1(site: &Site) -> Result<Counted, Failure> {
+    site.run(|task| {
+        task.repeat(1, || {
+            Mapping::new(MAPPED, Backing::Anonymous).map(drop).map_err(|error| broken("mmap", error))
+        })
+    })
+}
+
+fn mmap2(site: &Site) -> Result<Counted, Failure> {
+    site.run(|task| {
+        let file = site.scratch()?.unnamed_file(&task.index().to_string())?;
+        // Nobody touches it, so it needs no space.
+        ftruncate(&file, MAPPED as u64).map_err(|error| broken("ftruncate", error))?;
+        task.repeat(1, || {
+            Mapping::new(MAPPED, Backing::PrivateFile(&file)).map(drop).map_err(|error| broken("mmap", error))
+        })
+    })
+}
+
+fn brk1(site: &Site) -> Result<Counted, Failure> {
+    breaks(site, 0)
+}
+
+fn brk2(site: &Site) -> Result<Counted, Failure> {
+    breaks(site, page_size())
+}
+
+/// Moves the break up and down by a page, from `first` bytes beyond where it is.
+fn breaks(site: &Site, first: usize) -> Result<Counted, Failure> {
+    site.run(|task| {
+        let start = current_break();
+        // Nothing is allocated between here and the end of the loop.
+        let (low, high) = (start + first, start + first + page_size());
+        set_break(low)?;
+        task.repeat(2, || {
+            set_break(high)?;
+            set_break(low)
+        })?;
+        let end = current_break();
+        set_break(start)?;
+        same("is the break at the end", end as u64, low as u64)
+    })
+}
+
+fn current_break() -> usize {
+    // SAFETY: a step of 0 changes nothing.
+    unsafe { libc::sbrk(0) as usize }
+}
+
+/// Sets the break, to where it was when the process began its loop, or above.
+fn set_break(place: usize) -> Result<(), Failure> {
+    // SAFETY: the process has a single thread, which is between two values of the break that it was itself the last to
+    // set; what lies above the lower is used by nobody.
+    match unsafe { libc::brk(place as *mut libc::c_void) } {
+        0 => Ok(()),
+        _ => Err(broken("brk", std::io::Error::last_os_error())),
+    }
+}
+
+fn tlb_flush1(site: &Site) -> Result<Counted, Failure> {
+    flushes(site, MAPPED, |index| own_file(site, index).map(Some), private, Advice::LinuxDontNeed, 0)
+}
+
+fn tlb_flush2(site: &Site) -> Result<Counted, Failure> {
+    flushes(site, MIB, |_| Ok(None), private, Advice::LinuxDontNeed, 0)
+}
+
+fn tlb_flush3(site: &Site) -> Result<Counted, Failure> {
+    flushes(site, MAPPED, |index| own_file(site, index).map(Some), shared, Advice::LinuxDontNeed, 1)
+}
+
+/// Writes 1 to every page of a new mapping and advises the kernel to drop it, after which `expected` must be found there.
+fn flushes(
+    site: &Site,
+    bytes: usize,
+    file: impl Fn(usize) -> Result<Option<OwnedFd>, Failure> + Sync,
+    backing: impl Fn(Option<&OwnedFd>) -> Backing<'_> + Sync,
+    advice: Advice,
+    expected: u8,
+) -> Result<Counted, Failure> {
+    site.run(|task| {
+        let file = file(task.index())?;
+        let backing = backing(file.as_ref());
+        let page_bytes = page_size();
+        task.until_stopped(|| {
+            let mapping = Mapping::new(bytes, backing).map_err(|error| broken("mmap", error))?;
+            for place in (0..bytes).step_by(page_bytes) {
+                mapping.write(place, 1);
+                mapping.advise(place, page_bytes, advice).map_err(|error| broken("madvise", error))?;
+                if mapping.read(place) != Some(expected) {
+                    return Err(Failure::Invariant(
+                        "a page that was dropped holds what it held before".into(),
+                    ));
+                }
+                task.count(1);
+            }
+            Ok(())
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alone::{alone, leaving_nothing};
+    use crate::scale::tests::site;
+    use crate::shared::Mode;
+
+    #[test]
+    fn pages_that_were_not_touched_or_not_dropped_are_found() {
+        alone("scale::memory::tests::pages_that_were_not_touched_or_not_dropped_are_found", || {
+            for mode in [Mode::Process, Mode::Thread] {
+                let site = site(mode, Semantics::Original);
+                let one_page_only = || page_faults(&site, |_| Ok(None), private, 0);
+                let error = leaving_nothing(one_page_only).unwrap_err().to_string();
+                assert!(error.contains("pages were written, with"), "{error}");
+                let no_flush = || flushes(&site, MIB, |_| Ok(None), private, Advice::Normal, 0);
+                let error = leaving_nothing(no_flush).unwrap_err().to_string();
+                assert!(error.contains("holds what it held before"), "{error}");
+            }
+        });
+    }
+}

@@ -1,0 +1,202 @@
+//! One test of will-it-scale as a workload.
+
+use super::{Site, places};
+use crate::clock::now_ns;
+use crate::counting::{self, Counted, Looping};
+use crate::scratch::Scratch;
+use crate::shared::{Mode, Semantics, mode, mode_parameter, room_for, semantics, with_shared};
+use crate::{Failure, Trial, Workload};
+use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
+use machine::Root;
+use std::path::Path;
+
+/// A test: what its tasks do, and what they need for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Test {
+    /// The name that will-it-scale gives it.
+    pub(super) name: &'static str,
+    /// What one operation is.
+    pub(super) operation: &'static str,
+    pub(super) run: fn(&Site) -> Result<Counted, Failure>,
+    needs: Needs,
+}
+
+/// What each task of a test needs.
+#[derive(Debug, Clone, Copy)]
+struct Needs {
+    /// Open files.
+    files: u64,
+    /// Memory that it touches, in bytes, files in memory included.
+    memory_bytes: u64,
+    /// Whether it has files with a place.
+    directory: bool,
+    /// Whether it has a partner, a further task.
+    partner: bool,
+    /// Why it cannot be done by threads, if so.
+    not_by_threads: Option<&'static str>,
+}
+
+impl Test {
+    pub(super) const fn new(
+        name: &'static str,
+        operation: &'static str,
+        run: fn(&Site) -> Result<Counted, Failure>,
+    ) -> Test {
+        let needs =
+            Needs { files: 0, memory_bytes: 0, directory: false, partner: false, not_by_threads: None };
+        Test { name, operation, run, needs }
+    }
+
+    /// A test whose tasks have so many open files each, which lie in a directory.
+    pub(super) const fn with_files(mut self, files: u64) -> Test {
+        self.needs.files = files;
+        self.needs.directory = true;
+        self
+    }
+
+    /// A test whose tasks have so many channels open.
+    pub(super) const fn with_channels(mut self, files: u64) -> Test {
+        self.needs.files = files;
+        self
+    }
+
+    /// A test whose tasks touch so much memory each.
+    pub(super) const fn with_memory(mut self, bytes: u64) -> Test {
+        self.needs.memory_bytes = bytes;
+        self
+    }
+
+    /// A test whose tasks have a partner each.
+    pub(super) const fn with_partner(mut self) -> Test {
+        self.needs.partner = true;
+        self
+    }
+
+    /// A test that threads cannot do.
+    pub(super) const fn not_by_threads(mut self, why: &'static str) -> Test {
+        self.needs.not_by_threads = Some(why);
+        self
+    }
+
+    /// Whether all that `tasks` tasks need is there.
+    fn room(&self, mode: Mode, tasks: u64) -> Result<(), Failure> {
+        if let (Mode::Thread, Some(why)) = (mode, self.needs.not_by_threads) {
+            return Err(Failure::Refused(format!("{why}; take mode=process")));
+        }
+        let needed = self.needs.memory_bytes * tasks;
+        if let Some(available) = available_bytes().filter(|available| needed > *available) {
+            return Err(Failure::Refused(format!(
+                "{tasks} tasks touch {} MiB of memory and {} MiB are available; take fewer tasks",
+                needed >> 20,
+                available >> 20
+            )));
+        }
+        let all = tasks * if self.needs.partner { 2 } else { 1 };
+        match mode {
+            Mode::Process => room_for(0, all, self.needs.files + 16),
+            Mode::Thread => room_for(all, 0, tasks * self.needs.files + 16),
+        }
+    }
+}
+
+/// Memory that can be had without swapping, as the kernel estimates it.
+fn available_bytes() -> Option<u64> {
+    let text = Root::real().text("proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+impl Workload for Test {
+    fn describe(&self) -> Description {
+        let mut parameters = vec![
+            mode_parameter(),
+            Parameter::choice(
+                "affinity",
+                &["core", "cpu", "none"],
+                "where task i runs: on the CPUs of the i-th core, on the i-th CPU, or where the scheduler puts it; \
+                 counted round and round over those that the trial may use",
+            ),
+        ];
+        if self.needs.directory {
+            parameters.push(Parameter::text(
+                "directory",
+                "/dev/shm",
+                "where the files are made; will-it-scale takes /tmp",
+            ));
+        }
+        parameters.extend(counting::parameters(2.0));
+        let operations = |help| Metric::new("", "ops/s", Direction::Higher, "operations per second", help);
+        Description {
+            name: format!("scale-{}", self.name),
+            summary: format!("will-it-scale {}: {}", self.name, self.operation),
+            about: format!(
+                "Tasks, which are processes or threads, each do one thing over and over: {}. All start at once. Each \
+                 counts in memory of its own, and the counters are read at both ends of the measured time.\n\n\
+                 With original semantics operations are divided by the time that was asked for, and with strict \
+                 ones by the time that passed. docs/workloads/scale.md says what else differs for some tests.",
+                self.operation
+            ),
+            source: format!(
+                "`{0}_processes` and `{0}_threads` of will-it-scale (2023). Tasks stop by a flag, not by a signal or by \
+                 being cancelled.",
+                self.name
+            ),
+            axis: Axis {
+                name: "tasks".into(),
+                heading: "Tasks".into(),
+                suffix: String::new(),
+                points: [1, 2, 4].map(Point::from).to_vec(),
+                range: Some((1, 10_000)),
+            },
+            parameters: with_shared(parameters, &[]),
+            metrics: vec![
+                Metric { name: "rate".into(), ..operations("operations of all tasks per second") },
+                Metric {
+                    name: "rate_per_task".into(),
+                    units_line: "operations per second of a task".into(),
+                    ..operations("operations per second of one task, as a mean over the tasks")
+                }
+                .secondary(),
+            ],
+            requirements: vec!["as many tasks as the point says".into()],
+        }
+    }
+
+    fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        self.describe().check_point(trial.point())?;
+        self.room(mode(params)?, trial.count()?)?;
+        match self.needs.directory {
+            true => Scratch::new(Path::new(params.text("directory")?)).map(drop),
+            false => Ok(()),
+        }
+    }
+
+    fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
+        self.describe().check_point(trial.point())?;
+        let (mode, tasks) = (mode(params)?, trial.count()?);
+        self.room(mode, tasks)?;
+        let mut looping = Looping::new(mode, tasks, params)?;
+        looping.places = places::places(params.text("affinity")?, trial.cpus(), &Root::real())?;
+        let scratch = match self.needs.directory {
+            true => Some(Scratch::new(Path::new(params.text("directory")?))?),
+            false => None,
+        };
+        // The first use of the clock looks for it; tasks that inherit what was found need not.
+        now_ns();
+        let site = Site { looping, semantics: semantics(params)?, scratch };
+        let counted = (self.run)(&site)?;
+        let seconds = match site.semantics {
+            Semantics::Original => site.looping.runtime.as_secs_f64(),
+            Semantics::Strict => counted.elapsed_ns as f64 / 1e9,
+        };
+        let rate = counted.sum() as f64 / seconds;
+        trial.sample("rate", rate)?;
+        trial.sample("rate_per_task", rate / tasks as f64)?;
+        let (slowest, fastest) = counted.extremes();
+        trial.counter("ops/s of the slowest task", slowest as f64 / seconds);
+        trial.counter("ops/s of the fastest task", fastest as f64 / seconds);
+        trial.counter("fairness, slowest to fastest", slowest as f64 / fastest.max(1) as f64);
+        trial.counter("batch", site.looping.batch as f64);
+        Ok(())
+    }
+}
