@@ -15,6 +15,7 @@ use crate::shared_memory::Shared;
 use crate::{Failure, Original, Trial, Workload, originals, process_crew};
 use client::Client;
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
+pub use figures::Figures;
 use latencies::Latencies;
 pub use plan::{Plan, Test};
 use server::Server;
@@ -71,20 +72,34 @@ impl Workload for Netperf {
     }
 
     fn originals(&self) -> &'static [Original] {
-        &[]
+        &[Original::NETPERF, Original::IPERF3]
     }
 
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
         originals::check(params, self.originals())?;
         let plan = Plan::new(params, trial)?;
-        plan.make_room()?;
-        // What it opens it closes again.
-        wire::endpoints(&plan).map(drop)
+        match originals::wanted(params, self.originals())? {
+            Some(Original::IPERF3) => originals::iperf3::arguments(&plan, plan.free_port()?).map(drop),
+            Some(_) => {
+                originals::netperf::find()?;
+                originals::netperf::arguments(&plan, plan.free_port()?).map(drop)
+            }
+            None => {
+                plan.make_room()?;
+                // What it opens it closes again.
+                wire::endpoints(&plan).map(drop)
+            }
+        }
     }
 
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
-        Plan::new(params, trial)?.run(trial)
+        let plan = Plan::new(params, trial)?;
+        match originals::wanted(params, self.originals())? {
+            Some(Original::IPERF3) => originals::iperf3::measure(&plan, trial)?.leave(trial),
+            Some(_) => originals::netperf::measure(&plan, trial)?.leave(trial),
+            None => plan.run(trial),
+        }
     }
 }
 
@@ -261,3 +276,5 @@ impl Plan {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub use tests::plan_of;

@@ -2,6 +2,8 @@
 //! be set against them.
 
 pub mod hackbench;
+pub mod iperf3;
+pub mod netperf;
 pub mod perf_futex;
 mod program;
 mod running;

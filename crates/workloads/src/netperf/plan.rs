@@ -1,3 +1,4 @@
+use super::wire;
 use crate::shared::{Semantics, semantics, warmup};
 use crate::{Failure, Trial};
 use experiment::Params;
@@ -123,6 +124,27 @@ impl Plan {
             )));
         }
         Ok(())
+    }
+
+    /// `runtime` for an original that takes nothing else.
+    pub fn whole_seconds(&self, original: &str) -> Result<u64, Failure> {
+        let runtime_s = self.runtime.as_secs_f64();
+        match runtime_s.fract() == 0.0 && runtime_s >= 1.0 {
+            true => Ok(runtime_s as u64),
+            false => Err(Failure::Refused(format!(
+                "{original} takes whole seconds, and runtime={runtime_s} is not"
+            ))),
+        }
+    }
+
+    /// The port for the server of an original: the one that was asked for, or one that nobody uses just now.
+    ///
+    /// # Errors
+    /// When it is in use.
+    pub fn free_port(&self) -> Result<u16, Failure> {
+        let one = Plan { clients: 1, test: Test::TcpRr, buffer: 0, ..self.clone() };
+        let endpoints = wire::endpoints(&one)?;
+        Ok(endpoints.first().map_or(0, |endpoint| endpoint.address.port()))
     }
 
     /// The bytes of a datagram that carry its number: with strict semantics, as many as request and response both have

@@ -6,6 +6,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 type Samples = BTreeMap<String, Vec<f64>>;
@@ -17,6 +18,11 @@ fn trial(clients: u64) -> Trial {
 fn params(set: &[(&str, &str)]) -> Result<Params, Failure> {
     let set = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     Ok(Netperf.describe().params(&set)?)
+}
+
+/// The plan that these parameters make.
+pub fn plan_of(clients: u64, set: &[(&str, &str)]) -> Result<Plan, Failure> {
+    Plan::new(&params(set)?, &trial(clients))
 }
 
 fn run(clients: u64, set: &[(&str, &str)]) -> Result<Outcome, Failure> {
@@ -263,6 +269,78 @@ fn five_hundred_and_twelve_clients_work_at_once() {
         let done: u64 = pairs.iter().map(|(client, _)| client.done).sum();
         assert_eq!((pairs.len(), latencies.len()), (512, done));
         assert!(pairs.iter().all(|(client, _)| client.done > 0));
+    });
+}
+
+#[test]
+fn an_installed_iperf3_is_run_and_read() {
+    if originals::on_path("iperf3").is_none() {
+        println!("skipped: iperf3 is not installed");
+        return;
+    }
+    alone("netperf::tests::an_installed_iperf3_is_run_and_read", || {
+        for test in ["tcp_stream", "udp_stream"] {
+            let set = [
+                ("via", "iperf3"),
+                ("test", test),
+                ("message", "32768"),
+                ("receive", "32768"),
+                ("runtime", "1"),
+            ];
+            Netperf.check(&params(&set).unwrap(), &trial(2)).unwrap();
+            match leaving_nothing(|| run(2, &set).unwrap()) {
+                Outcome::Done { samples, notes, .. } => {
+                    assert!(samples["throughput"][0] > 0.0 && samples["sum"][0] > samples["throughput"][0]);
+                    assert_eq!(samples.contains_key("lost"), test == "udp_stream");
+                    assert!(notes[0].starts_with("measured by iperf 3"), "{notes:?}");
+                }
+                missing => panic!("{missing:?}"),
+            }
+        }
+    });
+}
+
+/// A netserver that listens on the port of its `-p`, and a netperf that prints what the real one prints.
+const FAKE_NETSERVER: &str = "#!/usr/bin/env python3\nimport socket, sys, time\n\
+    s = socket.create_server(('127.0.0.1', int(sys.argv[sys.argv.index('-p') + 1])))\ntime.sleep(600)\n";
+const FAKE_NETPERF: &str = "#!/bin/sh\n[ \"$1\" = -V ] && echo 'Netperf version 2.7.1' && exit\n\
+    printf '%s\\n' THROUGHPUT=81234.5 THROUGHPUT_UNITS=Trans/s MIN_LATENCY=9 MEAN_LATENCY=11.95 P50_LATENCY=12 \
+    P90_LATENCY=13 P99_LATENCY=20 MAX_LATENCY=900\n";
+
+#[test]
+fn netperf_on_path_is_run_for_each_client_beside_one_netserver() {
+    if originals::on_path("python3").is_none() {
+        println!("skipped: python3, of which the fake netserver is made, is not installed");
+        return;
+    }
+    alone("netperf::tests::netperf_on_path_is_run_for_each_client_beside_one_netserver", || {
+        let place = tempfile::tempdir().unwrap();
+        let install = |name: &str, script: &str| {
+            let path = place.path().join(name);
+            fs::write(&path, script).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        let path = format!("{}:{}", place.path().display(), std::env::var("PATH").unwrap());
+        // SAFETY: This process has no other thread.
+        unsafe { std::env::set_var("PATH", path) };
+        install("netperf", FAKE_NETPERF);
+        let set = [("via", "netperf")];
+        let missing = refusal(3, &set);
+        assert!(missing.contains("netserver is not on PATH"), "{missing}");
+        assert_eq!(Netperf.check(&params(&set).unwrap(), &trial(3)).unwrap_err().to_string(), missing);
+        install("netserver", FAKE_NETSERVER);
+        Netperf.check(&params(&set).unwrap(), &trial(3)).unwrap();
+        match leaving_nothing(|| run(3, &set).unwrap()) {
+            Outcome::Done { samples, notes, .. } => {
+                assert_eq!((samples["throughput"][0], samples["spread"][0]), (81234.5, 0.0));
+                assert_eq!((samples["latency-p50"][0], samples["latency-max"][0]), (12.0, 900.0));
+                assert_eq!(notes[0], "measured by Netperf version 2.7.1");
+            }
+            missing => panic!("{missing:?}"),
+        }
+        install("netserver", "#!/bin/sh\necho unable to start netserver\nexit 1\n");
+        let error = leaving_nothing(|| run(1, &set)).unwrap_err().to_string();
+        assert!(error.contains("unable to start netserver"), "{error}");
     });
 }
 
