@@ -10,12 +10,11 @@ pub mod wake;
 pub mod wake_parallel;
 
 use crate::clock::{elapsed_ns, now_ns};
-use crate::shared::{Semantics, room_for, semantics, with_shared};
+use crate::shared::{Semantics, lock_memory, own_cpu, room_for, semantics, with_shared};
 use crate::{Failure, Original, Trial, crew, threads};
 use buckets::Buckets;
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
 use rustix::io::Errno;
-use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::thread::futex;
 
 /// What does the same work: `perf bench futex`.
@@ -101,12 +100,7 @@ impl Setup {
     /// kernel chooses a hash.
     fn new(params: &Params, trial: &Trial) -> Result<Setup, Failure> {
         if params.flag("mlockall")? {
-            mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).map_err(|error| {
-                Failure::Refused(format!(
-                    "memory cannot be locked: {error}; raise the limit (`ulimit -l unlimited` as root) or \
-                     leave out mlockall"
-                ))
-            })?;
+            lock_memory()?;
         }
         let threads = trial.count()?;
         room_for(threads, 0, 0)?;
@@ -123,9 +117,7 @@ impl Setup {
 
     /// Lets the calling thread, which is the `index`-th, run on its CPU only.
     fn pin(&self, index: usize) -> Result<(), Failure> {
-        let cpu = self.cpus.get(index % self.cpus.len().max(1)).copied();
-        let cpu = cpu.ok_or_else(|| Failure::Refused("the trial may use no CPU".into()))?;
-        machine::cpus::pin_thread_to(cpu).map_err(|error| Failure::Refused(error.to_string()))
+        own_cpu(&self.cpus, index)
     }
 
     /// The stack of a thread that is woken while somebody measures. What it does at its end competes with the waker. With

@@ -16,6 +16,7 @@ mod futex;
 mod gate;
 mod global_lock;
 mod hackbench;
+mod io_uring;
 mod lock_busy;
 mod netperf;
 mod originals;
@@ -31,6 +32,7 @@ mod sys;
 mod threads;
 mod trial;
 mod unixbench;
+mod wakeup_timer;
 
 pub use failure::Failure;
 pub use originals::Original;

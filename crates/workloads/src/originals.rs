@@ -1,6 +1,8 @@
 //! The original programs: found, run and read where they are installed, so that kduel's own implementations can
 //! be set against them.
 
+pub mod cyclictest;
+pub mod fio;
 pub mod hackbench;
 pub mod iperf3;
 pub mod netperf;

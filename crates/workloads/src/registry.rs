@@ -21,6 +21,8 @@ static WORKLOADS: &[&dyn Workload] = &[
     &crate::sys::cpu::SysCpu,
     &crate::stream::Stream,
     &crate::netperf::Netperf,
+    &crate::io_uring::IoUring,
+    &crate::wakeup_timer::WakeupTimer,
     &crate::exec::Exec,
 ];
 

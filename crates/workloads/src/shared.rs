@@ -3,6 +3,7 @@
 use crate::{Failure, Original};
 use experiment::{Parameter, Params};
 use machine::{Need, Root};
+use rustix::mm::{MlockAllFlags, mlockall};
 use std::time::{Duration, Instant};
 
 /// The value of `via` that means kduel's own implementation.
@@ -116,4 +117,26 @@ pub fn warm_up(params: &Params, mut work: impl FnMut() -> Result<(), Failure>) -
         work()?;
     }
     Ok(())
+}
+
+/// Locks all memory of this process, now and later.
+///
+/// # Errors
+/// When the limit is too low.
+pub fn lock_memory() -> Result<(), Failure> {
+    mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).map_err(|error| {
+        Failure::Refused(format!(
+            "memory cannot be locked: {error}; raise the limit (`ulimit -l unlimited` as root) or leave out mlockall"
+        ))
+    })
+}
+
+/// Lets the calling thread, which is the `index`-th, run on the (index mod n)-th of n `cpus` only.
+///
+/// # Errors
+/// When there is none, or the kernel does not let it.
+pub fn own_cpu(cpus: &[u32], index: usize) -> Result<(), Failure> {
+    let cpu = cpus.get(index % cpus.len().max(1)).copied();
+    let cpu = cpu.ok_or_else(|| Failure::Refused("the trial may use no CPU".into()))?;
+    machine::cpus::pin_thread_to(cpu).map_err(|error| Failure::Refused(error.to_string()))
 }

@@ -1,0 +1,160 @@
+//! cyclictest of rt-tests.
+
+use super::{Original, last_line};
+use crate::wakeup_timer::{IdleStates, Lateness, Plan};
+use crate::{Failure, Trial};
+use rustix::time::ClockId;
+use serde_json::Value;
+
+/// Lateness in microseconds that it still tells apart; its own limit.
+const HISTOGRAM_US: u64 = 1_000_000;
+
+/// Runs it once and leaves what it measured.
+///
+/// # Errors
+/// When it is not there, does not come to its end, or prints what cannot be read.
+pub fn run(plan: &Plan, trial: &mut Trial) -> Result<(), Failure> {
+    if !plan.warmup.is_zero() {
+        return Err(Failure::Refused("cyclictest has no warm-up; leave out `warmup`, or take via=kduel".into()));
+    }
+    let whole_us = |ns: u64| match ns % 1000 {
+        0 => Ok(ns / 1000),
+        _ => Err(Failure::Refused("cyclictest takes whole microseconds as `interval` and `distance`".into())),
+    };
+    let cyclictest = Original::CYCLICTEST.find()?;
+    let arguments = arguments(plan, whole_us(plan.interval_ns)?, whole_us(plan.distance_ns)?)?;
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let _held = IdleStates::new(plan.idle_states)?.note(trial);
+    let output = cyclictest.run(&arguments)?;
+    let (version, lateness) = read(&output).ok_or_else(|| {
+        let line = last_line(&output).unwrap_or("nothing");
+        Failure::Refused(format!("what cyclictest printed could not be read; its last line: {line}"))
+    })?;
+    trial.note(format!("measured by cyclictest V {version}"));
+    lateness?.report(trial)
+}
+
+fn arguments(plan: &Plan, interval_us: u64, distance_us: u64) -> Result<Vec<String>, Failure> {
+    let (policy, priority) = match &plan.policy {
+        Some(knob) => knob.value.split_once(':').unwrap_or((&knob.value, "0")),
+        None => (policy_of_trial()?, "0"),
+    };
+    if !plan.affinity {
+        return Err(Failure::Refused(
+            "cyclictest lets each thread run on one CPU only; leave affinity on, or take via=kduel".into(),
+        ));
+    }
+    let cpus: Vec<String> = plan.cpus().iter().map(u32::to_string).collect();
+    let mut arguments = vec![
+        "--quiet".into(),
+        format!("--threads={}", plan.threads),
+        format!("--interval={interval_us}"),
+        format!("--distance={distance_us}"),
+        // It ends when its first thread does.
+        format!("--loops={}", plan.intervals(0, plan.runtime)),
+        format!("--policy={policy}"),
+        format!("--priority={priority}"),
+        format!("--affinity={}", cpus.join(",")),
+        format!("--clock={}", if plan.clock == ClockId::Realtime { 1 } else { 0 }),
+        format!("--histogram={HISTOGRAM_US}"),
+        "--histfile=/dev/null".into(),
+        "--json=/dev/stdout".into(),
+        // What it would do about idle states is done here, and said.
+        "--default-system".into(),
+    ];
+    if plan.mlockall {
+        arguments.push("--mlockall".into());
+    }
+    Ok(arguments)
+}
+
+/// The policy of this process, which cyclictest would change for its threads.
+fn policy_of_trial() -> Result<&'static str, Failure> {
+    // SAFETY: takes no pointer; 0 is the calling thread.
+    match unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK {
+        libc::SCHED_OTHER => Ok("other"),
+        libc::SCHED_BATCH => Ok("batch"),
+        libc::SCHED_IDLE => Ok("idle"),
+        _ => Err(Failure::Refused(
+            "cyclictest gives its threads a policy of its own; set `priority` and `realtime` instead of the knob \
+             `policy`"
+                .into(),
+        )),
+    }
+}
+
+/// The version and what the threads measured, from the JSON that cyclictest writes; other lines may stand around it.
+fn read(output: &str) -> Option<(String, Result<Lateness, Failure>)> {
+    let json: Value =
+        serde_json::from_str(output.get(output.find('{')?..=output.rfind('}')?)?).ok()?;
+    let version = json.get("rt_test_version:").or_else(|| json.get("rt_test_version"))?.as_str()?;
+    let mut all = Lateness::default();
+    for thread in json.get("thread")?.as_object()?.values() {
+        let number = |name: &str| thread.get(name)?.as_u64();
+        let mut own = Lateness::default();
+        for (late_us, count) in thread.get("histogram")?.as_object()? {
+            let late_us: u64 = late_us.parse().ok()?;
+            for _ in 0..count.as_u64()? {
+                own.record(late_us * 1000);
+            }
+        }
+        if own.histogram_ns.len() != number("cycles")? {
+            return Some((version.into(), Err(beyond(number("max")?))));
+        }
+        all.merge(&own);
+    }
+    Some((version.into(), Ok(all)))
+}
+
+fn beyond(max_us: u64) -> Failure {
+    Failure::Refused(format!(
+        "a wake-up was {max_us} us late, and cyclictest counts no more than {HISTOGRAM_US} us one by one; take via=kduel"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTPUT: &str = r#"# /dev/cpu_dma_latency set to 0us
+{
+  "file_version": 1,
+  "cmdline:": "cyclictest -q -t 2",
+  "rt_test_version:": "2.40",
+  "num_threads": 2,
+  "thread": {
+    "0": {
+      "histogram": { "59": 3, "62": 1 },
+      "cycles": 4, "min": 59, "max": 62, "avg": 59.75, "cpu": 0, "node": 0
+    },
+    "1": {
+      "histogram": { "58": 1, "900": 1 },
+      "cycles": 2, "min": 58, "max": 900, "avg": 479.00, "cpu": 1, "node": 0
+    }
+  }
+}
+WARN: not setting cpu_dma_latency from cyclictest
+"#;
+
+    #[test]
+    fn all_threads_are_read() {
+        let (version, lateness) = read(OUTPUT).unwrap();
+        let lateness = lateness.unwrap();
+        assert_eq!((version.as_str(), lateness.histogram_ns.len()), ("2.40", 6));
+        assert_eq!(lateness.range_ns, Some((58_000, 900_000)));
+        assert_eq!(lateness.sum_ns, (3 * 59 + 62 + 58 + 900) * 1000);
+    }
+
+    #[test]
+    fn wake_ups_beyond_the_histogram_are_no_result() {
+        let error = read(&OUTPUT.replace("\"cycles\": 2", "\"cycles\": 3")).unwrap().1.unwrap_err().to_string();
+        assert!(error.contains("a wake-up was 900 us late"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_json_is_no_result() {
+        assert!(read("").is_none());
+        assert!(read("FATAL: unable to change scheduling policy!\n").is_none());
+        assert!(read(&OUTPUT.replace("\"cycles\": 4,", "")).is_none());
+    }
+}
