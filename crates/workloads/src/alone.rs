@@ -5,6 +5,8 @@ use rustix::thread::set_thread_res_uid;
 use std::env;
 use std::fs;
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 const VARIABLE: &str = "KDUEL_TEST_ALONE";
 const CAME_TO_ITS_END: &str = "the test came to its end";
@@ -32,6 +34,11 @@ pub fn alone(test: &str, body: impl FnOnce()) {
 pub fn leaving_nothing<T>(body: impl FnOnce() -> T) -> T {
     let before = possessions();
     let result = body();
+    // A thread that has been joined may take the kernel a moment longer to let go.
+    let patience = Instant::now() + Duration::from_secs(2);
+    while possessions() != before && Instant::now() < patience {
+        thread::sleep(Duration::from_millis(1));
+    }
     assert_eq!(possessions(), before, "open files, threads, children");
     result
 }

@@ -133,7 +133,9 @@ fn refused(what: &str, error: &io::Error) -> Failure {
         Some(libc::ENOSYS) => "; this kernel has no io_uring, or a seccomp filter hides it".into(),
         Some(libc::EPERM | libc::EACCES) => match disabled().trim() {
             "" | "0" => "; a seccomp filter forbids it, as containers often have".into(),
-            value => format!("; kernel.io_uring_disabled is {value}: `sysctl -w kernel.io_uring_disabled=0` allows it"),
+            value => format!(
+                "; kernel.io_uring_disabled is {value}: `sysctl -w kernel.io_uring_disabled=0` allows it"
+            ),
         },
         Some(libc::ENOMEM) => {
             let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;

@@ -120,7 +120,9 @@ impl Operations<'_> {
                 break;
             }
         }
-        while self.queued + self.books.in_flight > 0 && !matches!(self.books.fault, Some(Fault::Enter(_) | Fault::Count)) {
+        while self.queued + self.books.in_flight > 0
+            && !matches!(self.books.fault, Some(Fault::Enter(_) | Fault::Count))
+        {
             self.enter(1);
             self.reap();
         }
@@ -226,7 +228,10 @@ impl Fault {
             return Failure::Invariant(format!("an operation that does nothing returned {result}"));
         };
         if result >= 0 {
-            return Failure::Invariant(format!("a read of {name} returned {result} of {} bytes", plan.expected));
+            return Failure::Invariant(format!(
+                "a read of {name} returned {result} of {} bytes",
+                plan.expected
+            ));
         }
         let remedy = match -result {
             libc::EOPNOTSUPP if plan.polled => {

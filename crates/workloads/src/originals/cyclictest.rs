@@ -15,14 +15,21 @@ const HISTOGRAM_US: u64 = 1_000_000;
 /// When it is not there, does not come to its end, or prints what cannot be read.
 pub fn run(plan: &Plan, trial: &mut Trial) -> Result<(), Failure> {
     if !plan.warmup.is_zero() {
-        return Err(Failure::Refused("cyclictest has no warm-up; leave out `warmup`, or take via=kduel".into()));
+        return Err(Failure::Refused(
+            "cyclictest has no warm-up; leave out `warmup`, or take via=kduel".into(),
+        ));
+    }
+    if plan.distance_ns > 0 {
+        return Err(Failure::Refused(
+            "cyclictest has no `distance` where it keeps a histogram; set it to 0, or take via=kduel".into(),
+        ));
     }
     let whole_us = |ns: u64| match ns % 1000 {
         0 => Ok(ns / 1000),
-        _ => Err(Failure::Refused("cyclictest takes whole microseconds as `interval` and `distance`".into())),
+        _ => Err(Failure::Refused("cyclictest takes whole microseconds as `interval`".into())),
     };
     let cyclictest = Original::CYCLICTEST.find()?;
-    let arguments = arguments(plan, whole_us(plan.interval_ns)?, whole_us(plan.distance_ns)?)?;
+    let arguments = arguments(plan, whole_us(plan.interval_ns)?)?;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let _held = IdleStates::new(plan.idle_states)?.note(trial);
     let output = cyclictest.run(&arguments)?;
@@ -34,7 +41,7 @@ pub fn run(plan: &Plan, trial: &mut Trial) -> Result<(), Failure> {
     lateness?.report(trial)
 }
 
-fn arguments(plan: &Plan, interval_us: u64, distance_us: u64) -> Result<Vec<String>, Failure> {
+fn arguments(plan: &Plan, interval_us: u64) -> Result<Vec<String>, Failure> {
     let (policy, priority) = match &plan.policy {
         Some(knob) => knob.value.split_once(':').unwrap_or((&knob.value, "0")),
         None => (policy_of_trial()?, "0"),
@@ -49,7 +56,6 @@ fn arguments(plan: &Plan, interval_us: u64, distance_us: u64) -> Result<Vec<Stri
         "--quiet".into(),
         format!("--threads={}", plan.threads),
         format!("--interval={interval_us}"),
-        format!("--distance={distance_us}"),
         // It ends when its first thread does.
         format!("--loops={}", plan.intervals(0, plan.runtime)),
         format!("--policy={policy}"),
@@ -85,8 +91,7 @@ fn policy_of_trial() -> Result<&'static str, Failure> {
 
 /// The version and what the threads measured, from the JSON that cyclictest writes; other lines may stand around it.
 fn read(output: &str) -> Option<(String, Result<Lateness, Failure>)> {
-    let json: Value =
-        serde_json::from_str(output.get(output.find('{')?..=output.rfind('}')?)?).ok()?;
+    let json: Value = serde_json::from_str(output.get(output.find('{')?..=output.rfind('}')?)?).ok()?;
     let version = json.get("rt_test_version:").or_else(|| json.get("rt_test_version"))?.as_str()?;
     let mut all = Lateness::default();
     for thread in json.get("thread")?.as_object()?.values() {
@@ -147,7 +152,8 @@ WARN: not setting cpu_dma_latency from cyclictest
 
     #[test]
     fn wake_ups_beyond_the_histogram_are_no_result() {
-        let error = read(&OUTPUT.replace("\"cycles\": 2", "\"cycles\": 3")).unwrap().1.unwrap_err().to_string();
+        let error =
+            read(&OUTPUT.replace("\"cycles\": 2", "\"cycles\": 3")).unwrap().1.unwrap_err().to_string();
         assert!(error.contains("a wake-up was 900 us late"), "{error}");
     }
 

@@ -121,3 +121,38 @@ impl Read {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTPUT: &str = r#"fio: some warning
+{
+  "fio version" : "fio-3.33",
+  "jobs" : [ {
+    "jobname" : "kduel", "error" : 0,
+    "read" : {
+      "io_bytes" : 799793152, "bw_bytes" : 1048576, "iops" : 97582.208896, "total_ios" : 195262,
+      "clat_ns" : { "min" : 209422, "percentile" : {
+        "50.000000" : 1335296, "90.000000" : 1531904, "99.000000" : 5144576, "99.900000" : 6586368 } }
+    },
+    "write" : { "iops" : 0.0 }
+  } ]
+}
+"#;
+
+    #[test]
+    fn the_reads_are_read() {
+        let read = Read::new(OUTPUT).unwrap();
+        assert_eq!((read.iops, read.bandwidth_mib_s, read.operations), (97582.208896, 1.0, 195_262.0));
+        assert_eq!(read.percentiles_ns, [1_335_296.0, 1_531_904.0, 5_144_576.0, 6_586_368.0]);
+    }
+
+    #[test]
+    fn an_error_or_no_reads_are_no_result() {
+        for (good, bad) in [("\"error\" : 0", "\"error\" : 95"), ("195262", "0"), ("\"jobs\"", "\"jabs\"")] {
+            assert_eq!(Read::new(&OUTPUT.replace(good, bad)), None, "{bad}");
+        }
+        assert_eq!(Read::new("fio: engine io_uring not loadable\n"), None);
+    }
+}

@@ -35,7 +35,7 @@ pub enum IdleStates {
     /// Nothing was asked of it.
     Left,
     /// CPUs stay out of deeper idle states as long as this file is open.
-    Held(File),
+    Held { _until_closed: File },
     /// It was not to be had.
     NotHeld(io::Error),
 }
@@ -56,7 +56,7 @@ impl IdleStates {
             Ok(device)
         };
         match hold() {
-            Ok(device) => Ok(IdleStates::Held(device)),
+            Ok(device) => Ok(IdleStates::Held { _until_closed: device }),
             Err(error) if wish == Wish::HoldIfAllowed => Ok(IdleStates::NotHeld(error)),
             Err(error) => Err(Failure::Refused(format!(
                 "{DEVICE} cannot be written: {error}; it needs root, or take idle-states=leave"
@@ -68,8 +68,10 @@ impl IdleStates {
     pub fn note(self, trial: &mut Trial) -> IdleStates {
         match &self {
             IdleStates::Left => {}
-            IdleStates::Held(_) => {
-                trial.note("CPUs were kept out of deeper idle states while it was measured, as cyclictest does");
+            IdleStates::Held { .. } => {
+                trial.note(
+                    "CPUs were kept out of deeper idle states while it was measured, as cyclictest does",
+                );
             }
             IdleStates::NotHeld(error) => trial.note(format!(
                 "CPUs may have entered deeper idle states, as {DEVICE} could not be written ({error})"

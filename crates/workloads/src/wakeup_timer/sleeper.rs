@@ -41,7 +41,9 @@ impl Lateness {
         self.missed += other.missed;
         self.early_ns = self.early_ns.max(other.early_ns);
         self.range_ns = match (self.range_ns, other.range_ns) {
-            (Some((min, max)), Some((other_min, other_max))) => Some((min.min(other_min), max.max(other_max))),
+            (Some((min, max)), Some((other_min, other_max))) => {
+                Some((min.min(other_min), max.max(other_max)))
+            }
             (own, other) => own.or(other),
         };
     }
@@ -86,12 +88,14 @@ impl Lateness {
 }
 
 /// Sleeps until the end of each interval and notes by how much it is late. What lies in the warm-up is not noted.
-pub fn wake_up_again_and_again(plan: &Plan, index: usize) -> Result<Lateness, Failure> {
+/// The intervals are whole ones from `begin_ns`, beginning with the one that it is now.
+pub fn wake_up_again_and_again(plan: &Plan, index: usize, begin_ns: u64) -> Result<Lateness, Failure> {
     let interval_ns = plan.interval_of_ns(index);
     let unnoted = if plan.warmup.is_zero() { 0 } else { plan.intervals(index, plan.warmup) };
     let intervals = unnoted + plan.intervals(index, plan.runtime);
     let mut lateness = Lateness::default();
-    let begin_ns = now_ns(plan.clock);
+    let gone_by = now_ns(plan.clock).saturating_sub(begin_ns) / interval_ns;
+    let begin_ns = begin_ns + gone_by * interval_ns;
     let mut passed = 0;
     while passed < intervals {
         let wanted_ns = begin_ns + (passed + 1) * interval_ns;
@@ -125,7 +129,8 @@ pub fn without_slack() -> Result<(), Failure> {
         .map_err(|error| Failure::Refused(format!("the timer slack could not be set: {error}")))
 }
 
-fn now_ns(clock: ClockId) -> u64 {
+/// The time on that clock.
+pub fn now_ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     // Both clocks are long past 0.
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
