@@ -11,6 +11,7 @@ mod program;
 mod running;
 pub mod stream;
 pub mod sysbench;
+pub mod tbench;
 
 use crate::shared::{Semantics, semantics, via};
 use crate::{Failure, Trial};
@@ -37,6 +38,8 @@ impl Original {
     pub const PERF: Original = Original::packaged("perf", "perf", "linux-perf");
     /// tbench of dbench 4.
     pub const TBENCH: Original = Original::packaged("dbench", "tbench", "dbench");
+    /// The server that tbench talks to.
+    pub const TBENCH_SRV: Original = Original::packaged("dbench", "tbench_srv", "dbench");
     /// fio.
     pub const FIO: Original = Original::packaged("fio", "fio", "fio");
     /// iperf3.

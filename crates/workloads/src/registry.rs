@@ -11,6 +11,7 @@ static WORKLOADS: &[&dyn Workload] = &[
     &crate::futex::requeue::FutexRequeue,
     &crate::futex::lock_pi::FutexLockPi,
     &crate::hackbench::Hackbench,
+    &crate::tbench::Tbench,
     &crate::unixbench::spawn::Spawn,
     &crate::unixbench::exec_loop::ExecLoop,
     &crate::unixbench::context::Context,

@@ -2,6 +2,7 @@
 
 use super::round::{End, Member, Plan, Round};
 use crate::clock::seconds_between;
+use crate::fairness::jain;
 use crate::{Failure, Trial};
 use stats::Histogram;
 
@@ -67,17 +68,6 @@ fn rate(member: &Member, round: &Round) -> f64 {
     member.sections as f64 / member.finished_ns.min(round.end_ns).saturating_sub(round.start_ns).max(1) as f64
 }
 
-/// Jain's index of fairness: the square of the sum over n times the sum of the squares.
-fn jain(values: impl Iterator<Item = f64>) -> f64 {
-    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
-    for value in values {
-        count += 1.0;
-        sum += value;
-        squares += value * value;
-    }
-    sum * sum / (count * squares)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::round::{Layout, Observe};
@@ -86,12 +76,6 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
-
-    #[test]
-    fn fairness_is_one_for_equals_and_the_share_of_one_who_has_all() {
-        assert_eq!(jain([3.0, 3.0, 3.0].into_iter()), 1.0);
-        assert_eq!(jain([5.0, 0.0, 0.0, 0.0].into_iter()), 0.25);
-    }
 
     /// Runs the section without keeping anybody out.
     struct NoLock;
