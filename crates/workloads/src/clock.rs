@@ -11,6 +11,14 @@ pub fn now_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Nanoseconds of processor time that the calling thread has used.
+#[inline]
+pub fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    // It counts up from the start of the thread, so neither part is negative.
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Seconds from `start_ns` to `end_ns`; negative if the clock went backwards, which a caller must refuse.
 pub fn seconds_between(start_ns: u64, end_ns: u64) -> f64 {
     (end_ns as i128 - start_ns as i128) as f64 / 1e9

@@ -4,10 +4,11 @@
 mod round;
 
 use crate::shared::{self, Semantics, with_shared};
+use crate::times::Times;
 use crate::{Failure, Trial, Workload, clock};
 use experiment::Direction::{Higher, Lower};
 use experiment::{Axis, Description, Metric, Parameter, Params, Point};
-use round::{Plan, Round, Times, check};
+use round::{Plan, Round, check};
 use std::time::Duration;
 
 /// A lock thread and busy threads on every CPU, for a fixed time.

@@ -5,6 +5,7 @@ pub mod cyclictest;
 pub mod fio;
 pub mod hackbench;
 pub mod iperf3;
+pub mod locktorture;
 pub mod netperf;
 pub mod perf_futex;
 mod program;
@@ -54,6 +55,9 @@ impl Original {
     pub const NETPERF: Original = Original { via: "netperf", program: "netperf", package: None };
     /// STREAM as its users build it.
     pub const STREAM: Original = Original { via: "stream", program: "stream", package: None };
+
+    /// locktorture, a module of the kernel, which modprobe loads.
+    pub const LOCKTORTURE: Original = Original::packaged("locktorture", "modprobe", "kmod");
 
     const fn packaged(via: &'static str, program: &'static str, package: &'static str) -> Original {
         Original { via, program, package: Some(package) }

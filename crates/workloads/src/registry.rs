@@ -5,6 +5,8 @@ use crate::Workload;
 static WORKLOADS: &[&dyn Workload] = &[
     &crate::global_lock::GlobalLock,
     &crate::lock_busy::LockBusy,
+    &crate::inversion::Inversion,
+    &crate::torture::Torture,
     &crate::futex::wake::FutexWake,
     &crate::futex::wake_parallel::FutexWakeParallel,
     &crate::futex::hash::FutexHash,

@@ -7,7 +7,6 @@ use super::work::{Idle, Units, Work};
 use crate::crew::{self, Gate};
 use crate::{Failure, clock};
 use locks::{Guarded, Lock, Visitor};
-use rustix::time::{ClockId, clock_gettime};
 use stats::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -202,7 +201,7 @@ impl<L: Lock, P> Scene<L, P> {
             self.arrived.0.fetch_add(1, Ordering::Relaxed);
             contend_uncounted(shared, &mut context, || !self.all_arrived(plan), work);
         }
-        let cpu_before_ns = thread_cpu_ns();
+        let cpu_before_ns = clock::thread_cpu_ns();
         let began_ns = clock::now_ns();
         let sections = match plan.end {
             End::Split(total) => {
@@ -212,13 +211,7 @@ impl<L: Lock, P> Scene<L, P> {
             End::After(_) => contend(shared, &mut context, Until(stop), work, &mut observer),
         };
         let finished_ns = clock::now_ns();
-        let cpu_ns = thread_cpu_ns() - cpu_before_ns;
+        let cpu_ns = clock::thread_cpu_ns() - cpu_before_ns;
         Some((began_ns, Member { sections, finished_ns, cpu_ns, waits: observer.waits() }))
     }
-}
-
-fn thread_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    // It counts up from the start of the thread, so neither part is negative.
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

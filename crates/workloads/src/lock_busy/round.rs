@@ -1,9 +1,9 @@
 //! One round: lock threads and busy threads, and what the lock threads did.
 
 use crate::crew::{self, Gate};
+use crate::times::Times;
 use crate::{Failure, clock};
 use locks::{Guarded, Lock, Visitor};
-use stats::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -67,32 +67,6 @@ pub struct Member {
     pub holds: Times,
     /// When it left the last one.
     pub ended_ns: u64,
-}
-
-/// Times, with their exact sum.
-#[derive(Debug, Default)]
-pub struct Times {
-    /// Their sum.
-    pub sum_ns: u64,
-    /// The longest.
-    pub max_ns: u64,
-    /// All of them, in nanoseconds.
-    pub histogram: Histogram,
-}
-
-impl Times {
-    fn record(&mut self, time_ns: u64) {
-        self.sum_ns += time_ns;
-        self.max_ns = self.max_ns.max(time_ns);
-        self.histogram.record(time_ns);
-    }
-
-    /// Adds the times of `other`.
-    pub fn merge(&mut self, other: &Times) {
-        self.sum_ns += other.sum_ns;
-        self.max_ns = self.max_ns.max(other.max_ns);
-        self.histogram.merge(&other.histogram);
-    }
 }
 
 /// What came of a round.
