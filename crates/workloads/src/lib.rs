@@ -26,6 +26,7 @@ pub mod process_crew;
 mod processes;
 mod registry;
 mod scale;
+mod sched;
 mod scratch;
 pub mod shared;
 mod shared_memory;

@@ -8,6 +8,7 @@ pub mod iperf3;
 pub mod locktorture;
 pub mod netperf;
 pub mod perf_futex;
+pub mod perf_sched;
 mod program;
 mod running;
 pub mod stream;

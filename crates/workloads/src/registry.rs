@@ -14,6 +14,8 @@ static WORKLOADS: &[&dyn Workload] = &[
     &crate::futex::lock_pi::FutexLockPi,
     &crate::hackbench::Hackbench,
     &crate::tbench::Tbench,
+    &crate::sched::pipe::SchedPipe,
+    &crate::sched::seccomp_notify::SeccompNotify,
     &crate::unixbench::spawn::Spawn,
     &crate::unixbench::exec_loop::ExecLoop,
     &crate::unixbench::context::Context,
