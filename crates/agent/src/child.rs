@@ -222,6 +222,8 @@ impl Trial {
             machine::kill_strays(TOKEN_VARIABLE, &self.token);
             machine::reap_orphans();
         }
+        // A trial that was killed could not remove them itself.
+        machine::remove_leftovers();
         status
     }
 

@@ -3,7 +3,8 @@
 use crate::child::{Ended, Trial};
 use crate::lines::{Lines, wait_readable};
 use crate::trial;
-use crate::wire::{Event, Hello, Request};
+use crate::wire::{Event, Hello, Request, Work};
+use experiment::Knob;
 use machine::{Root, Undo};
 use rustix::stdio::{stdin, stdout};
 use std::fs::File;
@@ -76,14 +77,7 @@ impl Agent {
             match request {
                 Request::Hello(_) => say(&Event::Hello(Hello::ours()))?,
                 Request::Check { knobs, work } => {
-                    let of_knobs = machine::knobs::check(&self.root, &knobs);
-                    let mut problems: Vec<String> = of_knobs.iter().map(ToString::to_string).collect();
-                    for problem in work.iter().filter_map(|work| trial::check(work).err()) {
-                        // Most problems are the same at every point.
-                        if !problems.contains(&problem) {
-                            problems.push(problem);
-                        }
-                    }
+                    let problems = self.check(&knobs, &work);
                     say(&Event::Checked { problems })?;
                 }
                 Request::Prepare { knobs } => {
@@ -101,6 +95,24 @@ impl Agent {
             }
         }
         Ok(())
+    }
+
+    /// What stands against the knobs, and against the work with the knobs turned: one of them may be what makes room for it.
+    fn check(&mut self, knobs: &[Knob], work: &[Work]) -> Vec<String> {
+        let mut of_knobs = machine::knobs::check(&self.root, knobs);
+        if of_knobs.is_empty() && !work.is_empty() {
+            of_knobs.extend(machine::knobs::turn_to(&self.root, knobs, &mut self.undo).err());
+        }
+        let mut problems: Vec<String> = of_knobs.iter().map(ToString::to_string).collect();
+        for problem in work.iter().filter_map(|work| trial::check(work).err()) {
+            // Most problems are the same at every point.
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        // What cannot be put back now is tried again, and told, before the next knob is turned and at the end.
+        self.undo.rewind();
+        problems
     }
 
     fn put_back(&mut self) -> Result<(), String> {

@@ -37,6 +37,9 @@ pub fn put_back_what_others_left() {
     for process in machine::kill_ownerless(agent::TOKEN_VARIABLE) {
         output::say(&format!("kduel: ended {process}, which a killed run had left"));
     }
+    for leftover in machine::remove_leftovers() {
+        output::say(&format!("kduel: removed {leftover}, which a killed run had left"));
+    }
 }
 
 /// The header of a new run.

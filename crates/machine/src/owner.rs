@@ -52,6 +52,13 @@ pub fn exists(root: &Root, pid: u32) -> bool {
     root.path(format!("proc/{pid}")).exists()
 }
 
+/// Whether a process can still make a system call. One that is dead or dying has no memory any more, even before its
+/// number is free.
+pub fn can_act(root: &Root, pid: u32) -> bool {
+    let memory = root.text(format!("proc/{pid}/statm"));
+    memory.is_ok_and(|text| text.split_whitespace().next() != Some("0"))
+}
+
 /// The name of the namespace in which this process has its id.
 pub fn pid_namespace() -> Option<String> {
     let name = std::fs::read_link("/proc/self/ns/pid").ok()?;

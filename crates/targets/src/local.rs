@@ -50,9 +50,11 @@ impl Local {
         }
     }
 
-    /// Ends what is left of a dead agent: its trial's processes by their token, its knobs by the undo journal.
+    /// Ends what is left of a dead agent: its trial's processes by their token and what they left, its knobs by the undo
+    /// journal.
     fn sweep(&self) -> Result<(), TargetError> {
         machine::kill_strays(TOKEN_VARIABLE, &self.token);
+        machine::remove_leftovers();
         let left = |why: String| Err(TargetError::CleanUp(why));
         match machine::recover(&self.undo) {
             Ok(recovery) if recovery.failed.is_empty() => Ok(()),

@@ -19,6 +19,7 @@ mod global_lock;
 mod hackbench;
 mod inversion;
 mod io_uring;
+mod jobmix;
 mod lock_busy;
 mod netperf;
 mod originals;

@@ -28,6 +28,7 @@ static WORKLOADS: &[&dyn Workload] = &[
     &crate::netperf::Netperf,
     &crate::io_uring::IoUring,
     &crate::wakeup_timer::WakeupTimer,
+    &crate::jobmix::JobMix,
     &crate::exec::Exec,
 ];
 

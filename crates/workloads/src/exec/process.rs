@@ -5,6 +5,7 @@ use super::stream::Stream;
 use crate::Failure;
 use crate::clock::{elapsed_ns, now_ns};
 use crate::originals::{die_with_parent, failed_command};
+use crate::processes::usage_of_children;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{
@@ -12,7 +13,6 @@ use rustix::process::{
 };
 use std::fs;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 
@@ -124,28 +124,4 @@ fn children() -> Vec<Pid> {
         })
         .filter_map(Pid::from_raw)
         .collect()
-}
-
-#[derive(Debug, Default)]
-struct Usage {
-    user_s: f64,
-    system_s: f64,
-    max_rss_kib: f64,
-}
-
-/// What the children that have been reaped used, with their own reaped children.
-fn usage_of_children() -> Usage {
-    let mut usage = MaybeUninit::uninit();
-    // SAFETY: the kernel fills a structure of the size that it is given here.
-    if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } != 0 {
-        return Usage::default();
-    }
-    // SAFETY: the call succeeded.
-    let usage: libc::rusage = unsafe { usage.assume_init() };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    Usage {
-        user_s: seconds(usage.ru_utime),
-        system_s: seconds(usage.ru_stime),
-        max_rss_kib: usage.ru_maxrss as f64,
-    }
 }

@@ -1,0 +1,341 @@
+//! jobmix: users that each do a hundred jobs of many kinds, in random order.
+
+mod arithmetic;
+mod calculations;
+mod disk;
+mod files;
+mod ipc;
+mod jump;
+mod memory;
+mod mix;
+mod network;
+mod processes;
+mod random;
+mod shell;
+mod sub_tests;
+mod user;
+
+use crate::clock::{elapsed_ns, now_ns};
+use crate::originals::on_path;
+use crate::processes::usage_of_children;
+use crate::shared::{Semantics, room_for, semantics, warm_up, with_shared};
+use crate::shared_memory::Shared;
+use crate::{Failure, Trial, Workload, process_crew};
+use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
+use machine::{Root, Scratch, SystemVNeed};
+use mix::Mix;
+use random::Random;
+use std::env;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use user::User;
+
+/// The workload.
+#[derive(Debug, Clone, Copy)]
+pub struct JobMix;
+
+impl Workload for JobMix {
+    fn describe(&self) -> Description {
+        Description {
+            name: "jobmix".into(),
+            summary: "jobs per minute of many users, who do jobs of many kinds in random order".into(),
+            about: "Each user is a process that does about `jobs` jobs and ends. A job is one execution of a sub-test: \
+                    an arithmetic loop, a sort, a file copied, a process forked, messages through a pipe, a segment \
+                    of System V shared memory. The mix says which sub-tests there are and how many jobs of each; \
+                    every user does the same jobs, in an order of its own that the seed decides. Every job checks \
+                    its result.\n\n\
+                    The clock starts when all users have been forked and are released together. With original \
+                    semantics it stops when the last user has been reaped, so that the end of the processes is part \
+                    of what is measured, the jobs of each sub-test are rounded on their own (97 for `shared`, not \
+                    100), and the size of files depends on the number of users. With strict semantics it stops \
+                    when the last user has done its last job, each does exactly `jobs` jobs, and files have \
+                    `file-kib` KiB."
+                .into(),
+            source: "re-AIM 7, whose sub-tests were written anew from their description: what a job does is the \
+                     same where the description says it, and figures are not comparable across the two. Nothing is \
+                     retried or waited out in silence; times are not cut off to clock ticks; no alarm kills slow \
+                     users."
+                .into(),
+            axis: Axis {
+                name: "users".into(),
+                heading: "Users".into(),
+                suffix: String::new(),
+                points: [10, 100].map(Point::from).to_vec(),
+                range: Some((1, 1_000_000)),
+            },
+            parameters: with_shared(
+                vec![
+                    Parameter::choice(
+                        "mix",
+                        &mix::NAMES,
+                        "which sub-tests a user does; `shared-memory` is that one alone",
+                    ),
+                    Parameter::text("sub-test", "", "one sub-test alone, by its name, instead of a mix"),
+                    Parameter::integer("jobs", 100, 1, 1_000_000, "jobs per user, about"),
+                    Parameter::integer("file-kib", 10, 1, 1 << 30, "KiB of each file of the disk tests"),
+                    Parameter::integer(
+                        "pool-kib",
+                        1024,
+                        0,
+                        1 << 30,
+                        "KiB that all users share among their files, with original semantics",
+                    ),
+                    Parameter::choice(
+                        "sync",
+                        &["off", "on"],
+                        "whether each disk test first syncs the whole machine, as the original does unless told not to",
+                    ),
+                    Parameter::text("directory", "", "where files are made; the usual place for temporary files"),
+                ],
+                self.originals(),
+            ),
+            metrics: metrics(),
+            requirements: vec![
+                "a process per user".into(),
+                "System V shared memory and semaphores, one of each per user".into(),
+                "sh, ls, sort, wc and true for mixes that start programs".into(),
+            ],
+        }
+    }
+
+    fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        Plan::new(params, trial)?.room()
+    }
+
+    fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
+        let plan = Plan::new(params, trial)?;
+        plan.room()?;
+        warm_up(params, || plan.run().map(drop))?;
+        let usage_before = usage_of_children();
+        let finished = plan.run()?;
+        let usage = usage_of_children();
+
+        let jobs_per_min = 60.0 * plan.mix.jobs() as f64 / finished.time_s;
+        let times = finished.spread();
+        trial.sample("throughput", jobs_per_min * plan.users as f64)?;
+        trial.sample("throughput-per-user", jobs_per_min)?;
+        trial.sample("spread", times.deviation_s / times.mean_s * 100.0)?;
+        trial.sample("jti", (1.0 - times.deviation_s / times.mean_s) * 100.0)?;
+        trial.counter("jobs_per_user", plan.mix.jobs() as f64);
+        trial.counter("time_s", finished.time_s);
+        trial.counter("user_time_mean_s", times.mean_s);
+        trial.counter("user_time_deviation_s", times.deviation_s);
+        trial.counter("user_cpu_s", usage.user_s - usage_before.user_s);
+        trial.counter("system_cpu_s", usage.system_s - usage_before.system_s);
+        Ok(())
+    }
+}
+
+fn metrics() -> Vec<Metric> {
+    use Direction::{Higher, Lower};
+    vec![
+        Metric::new(
+            "throughput",
+            "jobs/min",
+            Higher,
+            "jobs per minute",
+            "jobs of all users over the time for all",
+        ),
+        Metric::new(
+            "throughput-per-user",
+            "jobs/min",
+            Higher,
+            "jobs per minute and user",
+            "jobs of one user over the time for all",
+        )
+        .secondary(),
+        Metric::new(
+            "spread",
+            "%",
+            Lower,
+            "spread of the users' times",
+            "standard deviation of the users' times over their mean",
+        )
+        .secondary(),
+        Metric::new("jti", "%", Higher, "job timing index", "100 % less the spread").secondary(),
+    ]
+}
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+struct Plan {
+    users: usize,
+    mix: Mix,
+    file_kib: u64,
+    sync: bool,
+    directory: PathBuf,
+    seed: u64,
+    semantics: Semantics,
+    /// Jobs that each user must have done in the end: those of the mix, except in tests that break the work.
+    expected_jobs: u64,
+}
+
+impl Plan {
+    fn new(params: &Params, trial: &Trial) -> Result<Plan, Failure> {
+        JobMix.describe().check_point(trial.point())?;
+        let (users, jobs, semantics) = (trial.count()?, params.count("jobs")?, semantics(params)?);
+        let mix = match params.text("sub-test")? {
+            "" => Mix::named(params.text("mix")?, jobs, semantics)?,
+            sub_test => Mix::single(sub_test, jobs)?,
+        };
+        let of_pool = match semantics {
+            Semantics::Original => params.count("pool-kib")? / users,
+            Semantics::Strict => 0,
+        };
+        let directory = match params.text("directory")? {
+            "" => env::temp_dir(),
+            directory => directory.into(),
+        };
+        Ok(Plan {
+            users: users as usize,
+            expected_jobs: mix.jobs(),
+            mix,
+            file_kib: params.count("file-kib")? + of_pool,
+            sync: params.text("sync")? == "on",
+            directory,
+            seed: trial.seed(),
+            semantics,
+        })
+    }
+
+    /// Whether there is room for all users, as far as that is known before the first of them.
+    fn room(&self) -> Result<(), Failure> {
+        let users = self.users as u64;
+        let mut programs: Vec<&str> = self.mix.sub_tests().flat_map(|test| test.programs).copied().collect();
+        if self.sync {
+            programs.push("sync");
+        }
+        if let Some(absent) = programs.into_iter().find(|program| on_path(program).is_none()) {
+            return Err(Failure::Refused(format!(
+                "`{absent}` is not on PATH, and this mix starts it; install it or take another mix"
+            )));
+        }
+        let uses = |name: &str| self.mix.sub_tests().any(|test| test.name.contains(name));
+        if uses("shared_memory") {
+            let need = SystemVNeed { sets: users, segments: users, segment_bytes: ipc::SEGMENT_BYTES as u64 };
+            machine::room_for_system_v(&Root::real(), &need)
+                .map_err(|error| Failure::Refused(error.to_string()))?;
+        }
+        if uses("disk_") {
+            self.room_on_disk()?;
+        }
+        // A user that starts programs has one more process, or two, at a time.
+        let per_user =
+            if uses("shell_") { 4 } else { 1 + u64::from(uses("exec_") || uses("fork_") || self.sync) };
+        room_for(0, users * per_user, FILES_PER_USER)
+    }
+
+    fn room_on_disk(&self) -> Result<(), Failure> {
+        let in_words = |error| format!("cannot use the directory {}: {error}", self.directory.display());
+        let disk = rustix::fs::statvfs(&self.directory).map_err(|error| Failure::Refused(in_words(error)))?;
+        let free_kib = u128::from(disk.f_bavail) * u128::from(disk.f_frsize) / 1024;
+        // The copies need two files at a time.
+        let wanted_kib = u128::from(self.file_kib) * 2 * self.users as u128;
+        match wanted_kib <= free_kib {
+            true => Ok(()),
+            false => Err(Failure::Refused(format!(
+                "{} has {free_kib} KiB free, and the files of {} users may need {wanted_kib}; take a smaller \
+                 file-kib or pool-kib, or another `directory`",
+                self.directory.display(),
+                self.users
+            ))),
+        }
+    }
+
+    /// Does the work once.
+    fn run(&self) -> Result<Finished, Failure> {
+        let scratch = Scratch::new(&self.directory).map_err(|error| {
+            Failure::Refused(format!("cannot make a directory in {}: {error}", self.directory.display()))
+        })?;
+        let _swept = Sweep;
+        let done = Shared::<Done>::new(self.users)
+            .map_err(|error| Failure::Refused(format!("no memory to share with the users: {error}")))?;
+        let user = |index: usize, gate: &process_crew::Gate| {
+            let mut user = User {
+                index,
+                directory: scratch.path().into(),
+                file_kib: self.file_kib,
+                sync: self.sync,
+                random: Random::new(self.seed ^ Random::new(index as u64).next()),
+            };
+            if gate.wait() {
+                let jobs = user.work(&self.mix)?;
+                done[index].jobs.store(jobs, Ordering::Relaxed);
+                done[index].end_ns.store(now_ns(), Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        let release = |gate: &process_crew::Gate| {
+            let start_ns = now_ns();
+            gate.open();
+            Ok(start_ns)
+        };
+        let start_ns = process_crew::run(self.users, user, release)?;
+        let reaped_ns = now_ns();
+        self.finished(start_ns, reaped_ns, &done)
+    }
+
+    /// The invariant: every user has done its jobs.
+    fn finished(&self, start_ns: u64, reaped_ns: u64, done: &[Done]) -> Result<Finished, Failure> {
+        let mut user_times_s = Vec::with_capacity(done.len());
+        let mut last_ns = start_ns;
+        for (index, done) in done.iter().enumerate() {
+            let (jobs, end_ns) = (done.jobs.load(Ordering::Relaxed), done.end_ns.load(Ordering::Relaxed));
+            if jobs != self.expected_jobs {
+                let text = format!("user {index} did {jobs} jobs, of {}", self.expected_jobs);
+                return Err(Failure::Invariant(text));
+            }
+            user_times_s.push(elapsed_ns(start_ns, end_ns)? as f64 / 1e9);
+            last_ns = last_ns.max(end_ns);
+        }
+        let end_ns = match self.semantics {
+            Semantics::Original => reaped_ns,
+            Semantics::Strict => last_ns,
+        };
+        Ok(Finished { time_s: elapsed_ns(start_ns, end_ns)? as f64 / 1e9, user_times_s })
+    }
+}
+
+/// Files that a user has open at once, with room to spare.
+const FILES_PER_USER: u64 = 16;
+
+/// What a user leaves.
+#[derive(Debug, Default)]
+struct Done {
+    jobs: AtomicU64,
+    end_ns: AtomicU64,
+}
+
+/// Work that came to its end.
+#[derive(Debug)]
+struct Finished {
+    time_s: f64,
+    user_times_s: Vec<f64>,
+}
+
+struct Spread {
+    mean_s: f64,
+    deviation_s: f64,
+}
+
+impl Finished {
+    fn spread(&self) -> Spread {
+        let mean =
+            |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / self.user_times_s.len() as f64;
+        let mean_s = mean(&mut self.user_times_s.iter().copied());
+        let variance = mean(&mut self.user_times_s.iter().map(|time_s| (time_s - mean_s).powi(2)));
+        Spread { mean_s, deviation_s: variance.sqrt() }
+    }
+}
+
+/// Removes what killed users have left, when all have been reaped.
+struct Sweep;
+
+impl Drop for Sweep {
+    fn drop(&mut self) {
+        machine::remove_leftovers();
+    }
+}
+
+#[cfg(test)]
+mod tests;
