@@ -32,17 +32,33 @@ pub enum Failure {
         /// Whether a signal killed it.
         by_signal: bool,
     },
+    /// A part of the trial, which is a workload itself, failed.
+    #[error("{part}: {why}")]
+    Part {
+        /// Which part.
+        part: String,
+        /// The kind of its failure.
+        kind: experiment::Failure,
+        /// What it said.
+        why: String,
+    },
     /// A parameter that the description does not have, or whose value is not of its kind.
     #[error(transparent)]
     Param(#[from] ParamError),
 }
 
 impl Failure {
+    /// The same failure as that of this part of the trial.
+    pub(crate) fn of(self, part: &str) -> Failure {
+        Failure::Part { part: part.into(), kind: self.kind(), why: self.to_string() }
+    }
+
     /// The kind that the journal records.
     pub fn kind(&self) -> experiment::Failure {
         match self {
             Failure::Invariant(_) => experiment::Failure::Invariant,
             Failure::Refused(_) | Failure::Param(_) => experiment::Failure::Refused,
+            Failure::Part { kind, .. } => *kind,
             Failure::Spawn { .. } => experiment::Failure::Spawn,
             Failure::Command { by_signal: true, .. } => experiment::Failure::Signal,
             Failure::Command { by_signal: false, .. } => experiment::Failure::Exit,

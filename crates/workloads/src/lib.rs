@@ -8,8 +8,10 @@
 #[cfg(test)]
 mod alone;
 pub mod clock;
+mod complaint;
 mod counting;
 pub mod crew;
+mod descendants;
 mod exec;
 mod failure;
 mod fairness;
@@ -21,6 +23,7 @@ mod inversion;
 mod io_uring;
 mod jobmix;
 mod lock_busy;
+mod mixed;
 mod netperf;
 mod originals;
 pub mod process_crew;
@@ -40,6 +43,7 @@ mod torture;
 mod trial;
 mod unixbench;
 mod wakeup_timer;
+mod words;
 
 pub use failure::Failure;
 pub use originals::Original;

@@ -24,28 +24,8 @@ impl Children {
     /// # Errors
     /// When the kernel refuses another process.
     pub fn fork(&mut self, body: impl FnOnce() -> u8) -> io::Result<()> {
-        let parent = rustix::process::getpid();
-        // SAFETY: The child shares nothing but what it maps as shared. It runs `body` and leaves by `_exit`,
-        // also when `body` panics, so it never returns into the frames that it copied. A trial has a single
-        // thread when it forks, so no lock can be held by a thread that the child does not have; where a test
-        // forks in a process with more threads, the bodies only make system calls on memory that they already
-        // own.
-        match unsafe { libc::fork() } {
-            -1 => Err(io::Error::last_os_error()),
-            0 => {
-                let _no_way_back = LeaveOnUnwind;
-                let bound = set_parent_process_death_signal(Some(Signal::KILL));
-                // The parent may have died before the signal was asked for.
-                if bound.is_err() || getppid() != Some(parent) {
-                    leave(PANICKED);
-                }
-                leave(body())
-            }
-            child => {
-                self.alive.extend(Pid::from_raw(child));
-                Ok(())
-            }
-        }
+        self.alive.insert(fork(body)?);
+        Ok(())
     }
 
     /// Waits until all have ended. Stops at the first that did not leave with status 0, and says how it ended;
@@ -113,6 +93,33 @@ pub fn fork_to_leave(status: u8) -> io::Result<Pid> {
         -1 => Err(io::Error::last_os_error()),
         0 => leave(status),
         child => Pid::from_raw(child).ok_or_else(|| io::ErrorKind::Other.into()),
+    }
+}
+
+/// Forks a child that runs `body` and leaves with the status that it returns, without any clean-up of this program. The
+/// child is killed when this thread ends. Whoever calls has to reap it.
+///
+/// # Errors
+/// When the kernel refuses another process.
+pub fn fork(body: impl FnOnce() -> u8) -> io::Result<Pid> {
+    let parent = rustix::process::getpid();
+    // SAFETY: The child shares nothing but what it maps as shared. It runs `body` and leaves by `_exit`,
+    // also when `body` panics, so it never returns into the frames that it copied. A trial has a single
+    // thread when it forks, so no lock can be held by a thread that the child does not have; where a test
+    // forks in a process with more threads, the bodies only make system calls on memory that they already
+    // own.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            let _no_way_back = LeaveOnUnwind;
+            let bound = set_parent_process_death_signal(Some(Signal::KILL));
+            // The parent may have died before the signal was asked for.
+            if bound.is_err() || getppid() != Some(parent) {
+                leave(PANICKED);
+            }
+            leave(body())
+        }
+        child => Pid::from_raw(child).ok_or_else(|| io::Error::other("fork gave no process id")),
     }
 }
 

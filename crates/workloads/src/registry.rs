@@ -30,6 +30,7 @@ static WORKLOADS: &[&dyn Workload] = &[
     &crate::wakeup_timer::WakeupTimer,
     &crate::jobmix::JobMix,
     &crate::exec::Exec,
+    &crate::mixed::Mixed,
 ];
 
 /// Every workload, in the order of `kduel list workloads`.

@@ -96,6 +96,24 @@ impl Trial {
         self.notes.push(text.into());
     }
 
+    /// Leaves all that another trial yielded, which was a part of this one.
+    ///
+    /// # Errors
+    /// When it yielded nothing: the kind of its failure and the reason.
+    pub(crate) fn take_over(&mut self, outcome: Outcome) -> Result<(), (experiment::Failure, String)> {
+        match outcome {
+            Outcome::Missing { failure, why } => Err((failure, why)),
+            Outcome::Done { samples, histograms, counters, evidence, notes } => {
+                self.samples.extend(samples);
+                self.histograms.extend(histograms);
+                self.counters.extend(counters);
+                self.evidence.extend(evidence);
+                self.notes.extend(notes);
+                Ok(())
+            }
+        }
+    }
+
     /// What the trial yielded.
     pub fn into_outcome(self) -> Outcome {
         Outcome::Done {

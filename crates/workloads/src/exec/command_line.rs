@@ -2,6 +2,7 @@
 
 use super::{FREE, NO_POINT};
 use crate::originals::on_path;
+use crate::words::split;
 use crate::{Failure, Trial};
 use experiment::{Params, did_you_mean};
 use std::path::PathBuf;
@@ -107,72 +108,9 @@ fn fill_in(word: &str, stands_for: impl Fn(&str) -> Result<String, Failure>) -> 
     Ok(filled)
 }
 
-/// Splits a command into words: blanks separate them, `'…'` quotes everything, `"…"` everything but `\"` and
-/// `\\`, and `\` the next character.
-fn split(command: &str) -> Result<Vec<String>, Failure> {
-    let mut words: Vec<String> = Vec::new();
-    let mut word: Option<String> = None;
-    let mut letters = command.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            c if c.is_whitespace() => words.extend(word.take()),
-            '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match letters.next() {
-                        Some('\'') => break,
-                        Some(c) => word.push(c),
-                        None => return Err(unclosed('\'', command)),
-                    }
-                }
-            }
-            '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match letters.next() {
-                        Some('"') => break,
-                        Some('\\') => match letters.next() {
-                            Some(c @ ('"' | '\\')) => word.push(c),
-                            Some(c) => word.extend(['\\', c]),
-                            None => return Err(unclosed('"', command)),
-                        },
-                        Some(c) => word.push(c),
-                        None => return Err(unclosed('"', command)),
-                    }
-                }
-            }
-            '\\' => match letters.next() {
-                Some(c) => word.get_or_insert_default().push(c),
-                None => return Err(Failure::Refused(format!("the command ends in a backslash: {command}"))),
-            },
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    Ok(words)
-}
-
-fn unclosed(quote: char, command: &str) -> Failure {
-    Failure::Refused(format!("a {quote} of the command is never closed: {command}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_split_as_a_shell_splits_them() {
-        let words = |command: &str| split(command).unwrap();
-        assert_eq!(words("  fio  --name=a\tb\n"), ["fio", "--name=a", "b"]);
-        assert_eq!(
-            words(r#"a 'b  "c' "d 'e\" \\ \n" f\ g '' h"i"'j'"#),
-            ["a", "b  \"c", "d 'e\" \\ \\n", "f g", "", "hij"]
-        );
-        assert!(words("").is_empty());
-        for broken in ["a 'b", "a \"b", "a \"b\\", "a\\"] {
-            assert!(split(broken).is_err(), "{broken}");
-        }
-    }
 
     #[test]
     fn placeholders_are_filled_in_and_other_braces_stay() {

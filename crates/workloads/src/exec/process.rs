@@ -4,14 +4,12 @@ use super::command_line::CommandLine;
 use super::stream::Stream;
 use crate::Failure;
 use crate::clock::{elapsed_ns, now_ns};
+use crate::descendants::end_all_children;
 use crate::originals::{die_with_parent, failed_command};
 use crate::processes::usage_of_children;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, set_child_subreaper, wait,
-};
-use std::fs;
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 use std::io;
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
@@ -89,39 +87,4 @@ fn read_until_end(child: &Child, stdout: &mut Stream, stderr: &mut Stream) -> io
         stdout.take_in()?;
         stderr.take_in()?;
     }
-}
-
-/// Reaps every process that has come to this one, and kills those that still run. Returns how many did.
-fn end_all_children() -> usize {
-    let mut killed = 0;
-    loop {
-        match wait(WaitOptions::NOHANG) {
-            Ok(Some(_)) | Err(Errno::INTR) => {}
-            Ok(None) => {
-                let children = children();
-                if children.is_empty() {
-                    // They run, and this kernel does not list them: they are left to the agent.
-                    return killed;
-                }
-                for child in children {
-                    killed += usize::from(kill_process(child, Signal::KILL).is_ok());
-                }
-                // One that was killed ends soon, and its own children come to this process then.
-                let _ = wait(WaitOptions::empty());
-            }
-            Err(_) => return killed,
-        }
-    }
-}
-
-/// The children of this process that have not ended.
-fn children() -> Vec<Pid> {
-    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists
-        .flat_map(|list| {
-            list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
-        })
-        .filter_map(Pid::from_raw)
-        .collect()
 }
