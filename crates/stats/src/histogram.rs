@@ -29,6 +29,18 @@ impl Histogram {
         Histogram(histogram)
     }
 
+    /// An empty histogram that need not grow, which takes time, before a value exceeds `highest`.
+    pub fn reaching(highest: u64) -> Histogram {
+        match hdrhistogram::Histogram::new_with_max(highest.max(2), 3) {
+            Ok(mut histogram) => {
+                histogram.auto(true);
+                Histogram(histogram)
+            }
+            // Three significant digits and a highest value from 2 are legal.
+            Err(_) => Histogram::new(),
+        }
+    }
+
     /// Counts `value` once.
     #[inline]
     pub fn record(&mut self, value: u64) {

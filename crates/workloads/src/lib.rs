@@ -30,6 +30,7 @@ pub mod process_crew;
 mod processes;
 mod registry;
 mod scale;
+mod schbench;
 mod sched;
 mod scratch;
 pub mod shared;

@@ -11,6 +11,7 @@ pub mod perf_futex;
 pub mod perf_sched;
 mod program;
 mod running;
+pub mod schbench;
 pub mod stream;
 pub mod sysbench;
 pub mod tbench;

@@ -13,6 +13,8 @@ static WORKLOADS: &[&dyn Workload] = &[
     &crate::futex::requeue::FutexRequeue,
     &crate::futex::lock_pi::FutexLockPi,
     &crate::hackbench::Hackbench,
+    &crate::schbench::old::SchbenchOld,
+    &crate::schbench::new::Schbench,
     &crate::tbench::Tbench,
     &crate::sched::pipe::SchedPipe,
     &crate::sched::seccomp_notify::SeccompNotify,

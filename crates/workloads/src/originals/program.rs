@@ -45,14 +45,27 @@ impl Program {
     /// # Errors
     /// When it cannot be started or does not leave with status 0; the error quotes what it said.
     pub fn run(&self, arguments: &[&str]) -> Result<String, Failure> {
+        self.run_aloud(arguments).map(|printed| printed.stdout)
+    }
+
+    /// As [`Program::run`], for programs whose results are not all on the standard output.
+    ///
+    /// # Errors
+    /// As [`Program::run`].
+    pub fn run_aloud(&self, arguments: &[&str]) -> Result<Printed, Failure> {
         let line = self.line(arguments);
         let output = self.command(arguments).output().map_err(|error| not_started(&line, &error))?;
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-        let stderr = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         match failed_command(&line, output.status, &stdout, &stderr) {
-            None => Ok(stdout),
+            None => Ok(Printed { stdout, stderr }),
             Some(failure) => Err(failure),
         }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Starts it in the background, as the leader of a process group of its own.
@@ -89,6 +102,15 @@ impl Program {
     fn line(&self, arguments: &[&str]) -> String {
         format!("{} {}", self.path.display(), arguments.join(" ")).trim_end().into()
     }
+}
+
+/// What a program printed.
+#[derive(Debug, Clone)]
+pub struct Printed {
+    /// On the standard output.
+    pub stdout: String,
+    /// On the standard error.
+    pub stderr: String,
 }
 
 fn not_started(line: &str, error: &io::Error) -> Failure {

@@ -1,0 +1,136 @@
+//! The work of a request: matrices are multiplied in the naive way.
+
+use crate::Failure;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Two matrices and their product, which threads may share: then all of them write the same product.
+#[derive(Debug)]
+pub struct Matrices {
+    /// The three behind each other.
+    cells: Box<[AtomicU64]>,
+    side: usize,
+    touched: bool,
+}
+
+impl Matrices {
+    /// Three matrices that together take at most `footprint_bytes`. Where they are not to be touched, no page of the first
+    /// two is ever written, so that all their pages are the kernel's one page of zeros.
+    pub fn new(footprint_bytes: u64, touch: bool) -> Matrices {
+        let side = (footprint_bytes / 3 / size_of::<u64>() as u64).isqrt() as usize;
+        let matrices = Matrices { cells: zeros(3 * side * side), side, touched: touch };
+        if touch {
+            for row in 0..side {
+                for column in 0..side {
+                    let (first, second) = factors(row, column);
+                    matrices.cells[row * side + column].store(first, Relaxed);
+                    matrices.cells[(side + row) * side + column].store(second, Relaxed);
+                }
+            }
+        }
+        matrices
+    }
+
+    /// Multiplies them. Each step of a sum is stored, as in the original, whose compiler cannot know that the product
+    /// is not one of the factors.
+    pub fn multiply(&self) {
+        let side = self.side;
+        let (first, rest) = self.cells.split_at(side * side);
+        let (second, product) = rest.split_at(side * side);
+        for row in 0..side {
+            let first = &first[row * side..(row + 1) * side];
+            for column in 0..side {
+                let cell = &product[row * side + column];
+                let mut sum = 0_u64;
+                cell.store(sum, Relaxed);
+                for (left, right) in first.iter().zip(second[column..].iter().step_by(side)) {
+                    sum = sum.wrapping_add(left.load(Relaxed).wrapping_mul(right.load(Relaxed)));
+                    cell.store(sum, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// The invariant: the product of matrices that were multiplied is what it must be.
+    ///
+    /// # Errors
+    /// With the first cell that is not.
+    pub fn check(&self) -> Result<(), Failure> {
+        let side = self.side;
+        let sums = self.sums();
+        for row in 0..side {
+            for column in 0..side {
+                let found = self.cells[(2 * side + row) * side + column].load(Relaxed);
+                let wanted = if self.touched { product(row, column, sums) } else { 0 };
+                if found != wanted {
+                    return Err(Failure::Invariant(format!(
+                        "row {row}, column {column} of a product of matrices is {found} and not {wanted}"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sums(&self) -> Sums {
+        let index = 0..self.side as u64;
+        Sums {
+            ones: self.side as u64,
+            indices: index.clone().sum(),
+            squares: index.map(|index| index * index).sum(),
+        }
+    }
+}
+
+/// Sums over all indices of a row: of 1, of the index and of its square.
+#[derive(Debug, Clone, Copy)]
+struct Sums {
+    ones: u64,
+    indices: u64,
+    squares: u64,
+}
+
+/// The cells of the two factors: sums of row and column that make no two rows or columns alike.
+fn factors(row: usize, column: usize) -> (u64, u64) {
+    let (row, column) = (row as u64, column as u64);
+    (row + 2 * column + 1, 3 * row + column + 1)
+}
+
+/// A cell of their product in closed form: the sum over k of (row + 2 k + 1) (3 k + column + 1).
+fn product(row: usize, column: usize, Sums { ones, indices, squares }: Sums) -> u64 {
+    let (row, column) = (row as u64 + 1, column as u64 + 1);
+    row * column * ones + (3 * row + 2 * column) * indices + 6 * squares
+}
+
+/// Zeros in memory that nobody has written to, as the kernel gives it.
+fn zeros(count: usize) -> Box<[AtomicU64]> {
+    let words = vec![0_u64; count].into_boxed_slice();
+    // SAFETY: AtomicU64 has the size, alignment and bits of u64, and the box is the only owner.
+    unsafe { Box::from_raw(Box::into_raw(words) as *mut [AtomicU64]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_footprint_of_the_original_makes_matrices_of_its_size() {
+        assert_eq!(Matrices::new(256 * 1024, false).side, 104);
+        assert_eq!(Matrices::new(0, true).side, 0);
+    }
+
+    #[test]
+    fn products_are_right_and_a_wrong_one_is_found() {
+        for touch in [false, true] {
+            for footprint in [0, 24, 4096, 50_000] {
+                let matrices = Matrices::new(footprint, touch);
+                matrices.multiply();
+                matrices.check().unwrap();
+                if let Some(last) = matrices.cells.last() {
+                    last.fetch_add(1, Relaxed);
+                    let error = matrices.check().unwrap_err().to_string();
+                    assert!(error.contains("of a product"), "{error}");
+                }
+            }
+        }
+    }
+}
