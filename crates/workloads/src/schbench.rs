@@ -19,7 +19,7 @@ use crate::{Failure, Original, Trial};
 use experiment::{Axis, Direction, Metric, Parameter, Params, Point, Statistic};
 use latencies::Latencies;
 use rustix::io::Errno;
-use stage::{Measured, Shape, Times};
+use stage::{Durations, Measured, Shape};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -105,9 +105,9 @@ fn pipe_metrics() -> [Metric; 2] {
 }
 
 /// How long a trial takes.
-fn times(params: &Params) -> Result<Times, Failure> {
+fn durations(params: &Params) -> Result<Durations, Failure> {
     let auto_rps = params.decimal("auto-rps")?;
-    Ok(Times {
+    Ok(Durations {
         warmup: warmup(params)?,
         runtime: Duration::from_secs_f64(params.decimal("runtime")?),
         auto_rps: (auto_rps > 0.0).then_some(auto_rps),

@@ -7,7 +7,7 @@ use super::matrices::Matrices;
 use super::places::Places;
 use super::stage::{Answer, Measured, Seat, Shape, Stage};
 use super::{
-    ORIGINALS, axis, broken, first_rps, merge, parameters, pipe_metrics, rps_metric, sched_delay, times,
+    ORIGINALS, axis, broken, durations, first_rps, merge, parameters, pipe_metrics, rps_metric, sched_delay,
 };
 use crate::clock::now_ns;
 use crate::shared::{Semantics, room_for, semantics, with_shared};
@@ -252,10 +252,10 @@ impl Plan {
             pipe_bytes: params.count("pipe")? as usize,
             rps: first_rps(params)?,
         };
-        let times = times(params)?;
+        let durations = durations(params)?;
         if semantics == Semantics::Original
-            && times.warmup.is_zero()
-            && times.runtime < Duration::from_millis(1500)
+            && durations.warmup.is_zero()
+            && durations.runtime < Duration::from_millis(1500)
             && shape.pipe_bytes == 0
         {
             return Err(Failure::Refused(
@@ -302,7 +302,7 @@ impl Plan {
         let common = Arc::new(Matrices::new(self.work.common_bytes, self.work.touch));
         let message_delays_us = Mutex::new(Vec::new());
         let (measured, workers) = stage.perform(
-            times(params)?,
+            durations(params)?,
             |nth| self.places.pin_message_thread(nth),
             |_, group| {
                 match self.shape.rps {
@@ -488,8 +488,8 @@ impl Done {
             "rps-average",
             match plan.semantics {
                 Semantics::Original => {
-                    let times = times(params)?;
-                    self.all_loops as f64 / (times.warmup + times.runtime).as_secs_f64()
+                    let durations = durations(params)?;
+                    self.all_loops as f64 / (durations.warmup + durations.runtime).as_secs_f64()
                 }
                 Semantics::Strict => measured.loops as f64 / measured.seconds,
             },

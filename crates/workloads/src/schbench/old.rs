@@ -4,7 +4,7 @@ use super::handoff::Group;
 use super::latencies::{Figure, Latencies, metrics};
 use super::random::Random;
 use super::stage::{Answer, Seat, Shape, Stage};
-use super::{ORIGINALS, axis, broken, first_rps, merge, parameters, pipe_metrics, rps_metric, times};
+use super::{ORIGINALS, axis, broken, durations, first_rps, merge, parameters, pipe_metrics, rps_metric};
 use crate::clock::now_ns;
 use crate::shared::{Semantics, room_for, semantics, with_shared};
 use crate::{Failure, Original, Trial, Workload, originals};
@@ -32,7 +32,7 @@ pub const FIGURES: [Figure; 9] = [
     Figure::MOST,
 ];
 
-/// Times of the original in microseconds, where nobody sets them.
+/// Durations of the original in microseconds, where nobody sets them.
 const USUAL_US: i64 = 30_000;
 const LONGEST_US: i64 = 3_600_000_000;
 
@@ -195,7 +195,7 @@ impl Plan {
     fn run(&self, params: &Params) -> Result<(Latencies, super::stage::Measured), Failure> {
         let stage = Stage::new(self.semantics, self.shape);
         let (measured, latencies) = stage.perform(
-            times(params)?,
+            durations(params)?,
             |_| Ok(()),
             |nth, group| {
                 let random = Random::new(self.seed, nth);

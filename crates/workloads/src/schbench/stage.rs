@@ -209,7 +209,7 @@ impl Stage {
     /// When a thread could not be started or failed, or when the work did not add up.
     pub fn perform<P, T: Send>(
         &self,
-        times: Times,
+        durations: Durations,
         pin: impl Fn(usize) -> Result<(), Failure> + Sync,
         message: impl Fn(usize, &Group) -> Result<(), Failure> + Sync,
         prepare: impl Fn() -> Result<P, Failure> + Sync,
@@ -237,7 +237,7 @@ impl Stage {
         };
         let (measured, ended) = crew::run(self.groups.len() * (workers + 1), body, |gate| {
             gate.open();
-            let measured = self.measure(times);
+            let measured = self.measure(durations);
             self.stop();
             measured
         })?;
@@ -247,14 +247,14 @@ impl Stage {
         Ok((Measured { skipped, ..measured? }, done.into_iter().flatten().collect()))
     }
 
-    fn measure(&self, times: Times) -> Result<Measured, Failure> {
-        let mut auto = times.auto_rps.map(|percent| AutoRps::new(percent, self.semantics)).transpose()?;
+    fn measure(&self, durations: Durations) -> Result<Measured, Failure> {
+        let mut auto = durations.auto_rps.map(|percent| AutoRps::new(percent, self.semantics)).transpose()?;
         let mut scale = |stage: &Stage| match &mut auto {
             Some(auto) => auto.scale(&stage.rps),
             None => Ok(false),
         };
         let began_ns = now_ns();
-        for end_ns in seconds_of(began_ns, times.warmup) {
+        for end_ns in seconds_of(began_ns, durations.warmup) {
             self.rest_until(end_ns);
             scale(self)?;
         }
@@ -263,9 +263,9 @@ impl Stage {
         let (first, mut loops, mut last_ns) = (start_ns, self.loops(), start_ns);
         let mut at_start = loops;
         // Before anything is known of the first second the original notes a rate of zero, and forgets it where it warms up.
-        let first_rate = self.semantics == Semantics::Original && times.warmup.is_zero();
+        let first_rate = self.semantics == Semantics::Original && durations.warmup.is_zero();
         let mut rates: Vec<f64> = first_rate.then_some(0.0).into_iter().collect();
-        for end_ns in seconds_of(first, times.runtime) {
+        for end_ns in seconds_of(first, durations.runtime) {
             self.rest_until(end_ns);
             let (now_ns, done) = (now_ns(), self.loops());
             rates.push((done - loops) as f64 * 1e9 / (now_ns - last_ns).max(1) as f64);
@@ -347,7 +347,7 @@ pub struct Seat<'a> {
 
 /// How long a trial takes.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
+pub struct Durations {
     /// For which the work is done before it is measured.
     pub warmup: Duration,
     /// For which it is measured.

@@ -4,7 +4,7 @@ use super::handoff::Group;
 use super::latencies::{Figure, Latencies, What};
 use super::new::{self, Schbench};
 use super::old::{self, SchbenchOld};
-use super::stage::{Answer, Seat, Shape, Stage, Times};
+use super::stage::{Answer, Durations, Seat, Shape, Stage};
 use crate::alone::{alone, leaving_nothing, limit_tasks};
 use crate::shared::Semantics;
 use crate::{Failure, Trial, Workload};
@@ -49,13 +49,15 @@ fn run(workload: &dyn Workload, workers: u64, set: &[(&str, &str)]) -> Result<Sa
     Ok(samples)
 }
 
-/// Times so short that many requests fit into a test.
+/// Durations so short that many requests fit into a test.
 const OLD: [(&str, &str); 4] =
     [("warmup", "0.05"), ("runtime", "0.25"), ("sleeptime-us", "1000"), ("cputime-us", "2000")];
 const NEW: [(&str, &str); 4] =
     [("warmup", "0.05"), ("runtime", "0.25"), ("cache-footprint-kb", "16"), ("operations", "2")];
 
-fn both() -> [(&'static dyn Workload, [(&'static str, &'static str); 4]); 2] {
+type Setting = (&'static str, &'static str);
+
+fn both() -> [(&'static dyn Workload, [Setting; 4]); 2] {
     [(&SchbenchOld, OLD), (&Schbench, NEW)]
 }
 
@@ -201,8 +203,8 @@ fn m14_a_latency_that_ends_before_it_begins_fails_the_trial() {
 
 const SHAPE: Shape = Shape { message_threads: 1, workers: 2, queue: 8, pipe_bytes: 0, rps: 0 };
 
-fn times(warmup_ms: u64, runtime_ms: u64) -> Times {
-    Times {
+fn durations(warmup_ms: u64, runtime_ms: u64) -> Durations {
+    Durations {
         warmup: Duration::from_millis(warmup_ms),
         runtime: Duration::from_millis(runtime_ms),
         auto_rps: None,
@@ -238,7 +240,7 @@ fn s27_the_warm_up_is_not_measured_and_all_that_comes_behind_it_is() {
         let stage = Stage::new(semantics, SHAPE);
         let (measured, counted) = stage
             .perform(
-                times(100, 100),
+                durations(100, 100),
                 |_| Ok(()),
                 |_, group| answer(&stage, group, || stage.answer_all(group).unwrap()),
                 || Ok(()),
@@ -258,7 +260,7 @@ fn a_worker_that_is_not_answered_fails_the_trial_and_ends() {
         leaving_nothing(|| {
             let stage = Stage::new(Semantics::Strict, SHAPE);
             let lost = stage.perform(
-                times(0, 50),
+                durations(0, 50),
                 |_| Ok(()),
                 |_, group| answer(&stage, group, || _ = group.take_waiting().next()),
                 || Ok(()),
@@ -274,7 +276,7 @@ fn a_worker_that_is_not_answered_fails_the_trial_and_ends() {
 fn a_request_that_is_not_done_fails_the_trial() {
     let stage = Stage::new(Semantics::Strict, Shape { rps: 100, ..SHAPE });
     let lost = stage.perform(
-        times(0, 50),
+        durations(0, 50),
         |_| Ok(()),
         |_, group| {
             stage.issue(group, &group.workers[0], 1, 1).unwrap();
@@ -301,7 +303,7 @@ fn a_message_thread_that_fails_ends_the_trial_at_once() {
             let stage = Stage::new(Semantics::Original, Shape { message_threads: 2, ..SHAPE });
             let start = std::time::Instant::now();
             let failed = stage.perform(
-                times(0, 60_000),
+                durations(0, 60_000),
                 |nth| if nth == 1 { Err(Failure::Refused("no CPU for it".into())) } else { Ok(()) },
                 |_, group| answer(&stage, group, || stage.answer_all(group).unwrap()),
                 || Ok(()),
@@ -361,7 +363,7 @@ fn m15_a_thread_that_cannot_start_ends_the_others() {
         }
         let stage = Stage::new(Semantics::Strict, Shape { workers: 9, ..SHAPE });
         let result = leaving_nothing(|| {
-            stage.perform(times(0, 10), |_| Ok(()), |_, _| Ok(()), || Ok(()), |_, ()| Ok(()))
+            stage.perform(durations(0, 10), |_| Ok(()), |_, _| Ok(()), || Ok(()), |_, ()| Ok(()))
         });
         assert!(matches!(result, Err(Failure::Spawn { count: 10, .. })), "{result:?}");
     });
