@@ -265,16 +265,20 @@ impl Alarm {
     }
 }
 
-/// For tests, which other work may keep from the CPUs: takes a longer runtime, in seconds, until something is done in it.
+/// The runtime of a test whose work fails in its loop, which ends it at once.
 #[cfg(test)]
-pub fn patiently<T>(mut run: impl FnMut(&str) -> Result<T, Failure>) -> Result<T, Failure> {
-    for runtime_s in ["0.01", "0.1", "1"] {
-        match run(runtime_s) {
+pub const UNTIL_IT_FAILS: Duration = Duration::from_secs(3600);
+
+/// For tests, which other work may keep from the CPUs: takes a longer runtime until something is done in it.
+#[cfg(test)]
+pub fn patiently<T>(mut run: impl FnMut(Duration) -> Result<T, Failure>) -> Result<T, Failure> {
+    for runtime_ms in [10, 100, 1000] {
+        match run(Duration::from_millis(runtime_ms)) {
             Err(Failure::Refused(why)) if why.ends_with("take a longer runtime") => {}
             other => return other,
         }
     }
-    run("10")
+    run(Duration::from_secs(10))
 }
 
 #[cfg(test)]
@@ -292,19 +296,21 @@ mod tests {
         alone("counting::tests::counts_are_those_of_the_measured_time_and_every_task_ends", || {
             for mode in [Mode::Process, Mode::Thread] {
                 let words = SharedWords::new(3).unwrap();
-                let counted = leaving_nothing(|| {
-                    looping(mode, Duration::from_millis(30)).run(|task| {
-                        let word = &words[task.index()];
-                        task.repeat(2, || {
-                            word.fetch_add(1, Relaxed);
-                            Ok(())
-                        })?;
-                        assert_eq!(task.counted(), 2 * word.load(Relaxed));
+                let body = |task: &Task| {
+                    let word = &words[task.index()];
+                    task.repeat(2, || {
+                        word.fetch_add(1, Relaxed);
                         Ok(())
-                    })
+                    })?;
+                    assert_eq!(task.counted(), 2 * word.load(Relaxed));
+                    Ok(())
+                };
+                let counted = patiently(|runtime| {
+                    words.iter().for_each(|word| word.store(0, Relaxed));
+                    leaving_nothing(|| looping(mode, runtime).run(body))
                 })
                 .unwrap();
-                assert!(counted.elapsed_ns >= 30_000_000, "{counted:?}");
+                assert!(counted.elapsed_ns >= 10_000_000, "{counted:?}");
                 for (counted, word) in counted.tasks.iter().zip(&*words) {
                     // What was done in the warm-up does not count.
                     let done = word.load(Relaxed);
@@ -321,8 +327,7 @@ mod tests {
         alone("counting::tests::a_task_that_fails_ends_all_at_once", || {
             for mode in [Mode::Process, Mode::Thread] {
                 for early in [true, false] {
-                    // Nobody waits for the end of this time.
-                    let hour = looping(mode, Duration::from_secs(3600));
+                    let hour = looping(mode, UNTIL_IT_FAILS);
                     let broken = || Err(Failure::Invariant("on purpose".into()));
                     let result = leaving_nothing(|| {
                         hour.run(|task| match task.index() {
@@ -342,10 +347,7 @@ mod tests {
     fn a_place_that_cannot_be_had_and_a_time_without_work_are_told() {
         alone("counting::tests::a_place_that_cannot_be_had_and_a_time_without_work_are_told", || {
             for mode in [Mode::Process, Mode::Thread] {
-                let nowhere = Looping {
-                    places: vec![CpuSet::one(100_000)],
-                    ..looping(mode, Duration::from_secs(3600))
-                };
+                let nowhere = Looping { places: vec![CpuSet::one(100_000)], ..looping(mode, UNTIL_IT_FAILS) };
                 let error = leaving_nothing(|| nowhere.run(|task| task.repeat(1, || Ok(())))).unwrap_err();
                 assert!(matches!(error, Failure::Refused(_)), "{error}");
                 let idle = looping(mode, Duration::from_millis(1));

@@ -32,7 +32,6 @@ mod registry;
 mod scale;
 mod schbench;
 mod sched;
-mod scratch;
 pub mod shared;
 mod shared_memory;
 mod stream;

@@ -1,6 +1,7 @@
 //! The workloads after will-it-scale, `scale-TEST`: tasks that each do the same small thing over and over. How much more
 //! is done by more of them?
 
+mod directory;
 mod files;
 mod futexes;
 mod ipc;
@@ -15,8 +16,8 @@ mod test;
 use crate::Failure;
 use crate::Workload;
 use crate::counting::{Counted, Looping, Task};
-use crate::scratch::Scratch;
 use crate::shared::{Mode, Semantics};
+use directory::Directory;
 pub use test::Test;
 
 /// The tests, by what they go for.
@@ -34,7 +35,7 @@ struct Site {
     looping: Looping,
     semantics: Semantics,
     /// Where its files are, if it has any.
-    scratch: Option<Scratch>,
+    directory: Option<Directory>,
 }
 
 impl Site {
@@ -47,8 +48,8 @@ impl Site {
         self.looping.mode
     }
 
-    fn scratch(&self) -> Result<&Scratch, Failure> {
-        self.scratch.as_ref().ok_or_else(|| Failure::Refused("this test was given no directory".into()))
+    fn directory(&self) -> Result<&Directory, Failure> {
+        self.directory.as_ref().ok_or_else(|| Failure::Refused("this test was given no directory".into()))
     }
 }
 
@@ -78,17 +79,11 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    /// Two tasks that may run anywhere, for a moment.
-    pub(super) fn site(mode: Mode, semantics: Semantics) -> Site {
-        let looping = Looping {
-            mode,
-            tasks: 2,
-            places: Vec::new(),
-            warmup: Duration::ZERO,
-            runtime: Duration::from_millis(15),
-            batch: 1,
-        };
-        Site { looping, semantics, scratch: Some(Scratch::new(Path::new("/dev/shm")).unwrap()) }
+    /// Two tasks that may run anywhere.
+    pub(super) fn site(mode: Mode, semantics: Semantics, runtime: Duration) -> Site {
+        let looping =
+            Looping { mode, tasks: 2, places: Vec::new(), warmup: Duration::ZERO, runtime, batch: 1 };
+        Site { looping, semantics, directory: Some(Directory::new(Path::new("/dev/shm")).unwrap()) }
     }
 
     fn run(name: &str, tasks: u64, set: &[(&str, &str)]) -> Result<BTreeMap<String, Vec<f64>>, Failure> {
@@ -118,8 +113,9 @@ mod tests {
                 if description.parameter("directory").is_ok() {
                     set.push(("directory", directory));
                 }
-                let run_for = |runtime_s: &str| {
-                    let set = [set.as_slice(), &[("runtime", runtime_s)]].concat();
+                let run_for = |runtime: Duration| {
+                    let runtime_s = runtime.as_secs_f64().to_string();
+                    let set = [set.as_slice(), &[("runtime", &runtime_s), ("warmup", "0.01")]].concat();
                     leaving_nothing(|| run(&description.name, 2, &set))
                 };
                 match patiently(run_for) {

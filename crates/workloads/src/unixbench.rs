@@ -93,14 +93,14 @@ mod tests {
         &syscall_mix::SyscallMix,
     ];
 
-    /// Two copies for a moment.
-    pub(super) fn looping() -> Looping {
+    /// Two copies.
+    pub(super) fn looping(runtime: Duration) -> Looping {
         Looping {
             mode: Mode::Process,
             tasks: 2,
             places: Vec::new(),
             warmup: Duration::ZERO,
-            runtime: Duration::from_millis(20),
+            runtime,
             batch: 1,
         }
     }
@@ -119,8 +119,10 @@ mod tests {
         alone("unixbench::tests::every_workload_counts_its_loops_and_leaves_nothing", || {
             for workload in ALL {
                 for batch in ["1", "3"] {
-                    let outcome = patiently(|runtime_s| {
-                        let mut set = vec![("runtime", runtime_s), ("batch", batch), ("warmup", "0.01")];
+                    let outcome = patiently(|runtime| {
+                        let runtime_s = runtime.as_secs_f64().to_string();
+                        let mut set =
+                            vec![("runtime", runtime_s.as_str()), ("batch", batch), ("warmup", "0.01")];
                         if workload.describe().name == "exec-loop" {
                             set.push(("chain", "3"));
                         }
@@ -135,8 +137,10 @@ mod tests {
                 }
             }
             for place in ["same", "apart"] {
-                let placed =
-                    |runtime_s: &str| run(&context::Context, 1, &[("runtime", runtime_s), ("place", place)]);
+                let placed = |runtime: Duration| {
+                    let runtime_s = runtime.as_secs_f64().to_string();
+                    run(&context::Context, 1, &[("runtime", &runtime_s), ("place", place)])
+                };
                 match patiently(placed) {
                     Ok(_) => {}
                     Err(error) => assert!(error.to_string().contains("needs two CPUs"), "{error}"),

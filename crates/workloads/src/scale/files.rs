@@ -20,7 +20,7 @@ pub const TESTS: &[Test] = &[
 
 fn dup1(site: &Site) -> Result<Counted, Failure> {
     site.run(|task| {
-        let file = site.scratch()?.unnamed_file(&task.index().to_string())?;
+        let file = site.directory()?.unnamed_file(&task.index().to_string())?;
         task.repeat(1, || dup(&file).map(drop).map_err(|error| broken("dup", error)))
     })
 }
@@ -83,13 +83,13 @@ fn open_and_close(path: &CStr, flags: OFlags) -> Result<(), Failure> {
 
 /// The path of each task's file. The directories that lead there are made.
 fn paths(site: &Site, name: impl Fn(usize) -> String) -> Result<Vec<CString>, Failure> {
-    let scratch = site.scratch()?;
+    let inside = site.directory()?;
     let path = |task| {
         let name = name(task);
         if let Some((directory, _)) = name.split_once('/') {
-            scratch.directory(directory)?;
+            inside.directory(directory)?;
         }
-        scratch.path(&name)
+        inside.path(&name)
     };
     (0..site.looping.tasks).map(path).collect()
 }
@@ -98,6 +98,7 @@ fn paths(site: &Site, name: impl Fn(usize) -> String) -> Result<Vec<CString>, Fa
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing};
+    use crate::counting::patiently;
     use crate::scale::tests::site;
     use crate::shared::{Mode, Semantics};
 
@@ -105,10 +106,11 @@ mod tests {
     fn a_file_that_is_still_there_is_found() {
         alone("scale::files::tests::a_file_that_is_still_there_is_found", || {
             for mode in [Mode::Process, Mode::Thread] {
-                let error = leaving_nothing(|| {
-                    unlinks(&site(mode, Semantics::Original), |task| format!("{task}/file"), false)
-                });
-                let error = error.unwrap_err().to_string();
+                let no_unlink = |runtime| {
+                    let site = || site(mode, Semantics::Original, runtime);
+                    leaving_nothing(|| unlinks(&site(), |task| format!("{task}/file"), false))
+                };
+                let error = patiently(no_unlink).unwrap_err().to_string();
                 assert!(error.contains("still there"), "{error}");
             }
         });

@@ -63,6 +63,7 @@ fn odd(call: &str, answer: impl std::fmt::Debug) -> Failure {
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing};
+    use crate::counting::UNTIL_IT_FAILS;
     use crate::scale::tests::site;
     use crate::shared::{Mode, Semantics};
 
@@ -72,7 +73,7 @@ mod tests {
             // No kernel has this operation.
             let bogus = Flags::from_bits_retain(0x40);
             for mode in [Mode::Process, Mode::Thread] {
-                let site = site(mode, Semantics::Original);
+                let site = site(mode, Semantics::Original, UNTIL_IT_FAILS);
                 for broken in [wake, wait] {
                     let error = leaving_nothing(|| broken(&site, bogus)).unwrap_err();
                     assert!(matches!(error, Failure::Invariant(_)), "{error}");

@@ -78,7 +78,7 @@ fn poll2(site: &Site) -> Result<Counted, Failure> {
 /// Polls `N` files for `events`, all of which a file always has if it is to be written.
 fn polls<const N: usize>(site: &Site, events: libc::c_short) -> Result<Counted, Failure> {
     site.run(|task| {
-        let file = |n| site.scratch()?.unnamed_file(&format!("{}.{n}", task.index()));
+        let file = |n| site.directory()?.unnamed_file(&format!("{}.{n}", task.index()));
         let files = (0..N).map(file).collect::<Result<Vec<OwnedFd>, Failure>>()?;
         let descriptors: [libc::c_int; N] =
             std::array::from_fn(|n| files.get(n).map_or(-1, AsRawFd::as_raw_fd));
@@ -107,6 +107,7 @@ fn ready(polled: &mut [libc::pollfd]) -> libc::c_int {
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing};
+    use crate::counting::{UNTIL_IT_FAILS, patiently};
     use crate::scale::tests::site;
     use crate::shared::{Mode, Semantics};
     use std::io::Write;
@@ -115,17 +116,19 @@ mod tests {
     fn what_was_not_read_and_a_file_that_is_not_ready_are_found() {
         alone("scale::ipc::tests::what_was_not_read_and_a_file_that_is_not_ready_are_found", || {
             for mode in [Mode::Process, Mode::Thread] {
-                let site = site(mode, Semantics::Original);
-                let one_more = || {
-                    site.run(|task| {
-                        let (reader, mut writer) = std::io::pipe().unwrap();
-                        writer.write_all(&[1]).unwrap();
-                        to_and_fro(task, &reader, &writer, &[0])?;
-                        empty(&reader)
-                    })
+                let one_more = |task: &Task| {
+                    let (reader, mut writer) = std::io::pipe().unwrap();
+                    writer.write_all(&[1]).unwrap();
+                    to_and_fro(task, &reader, &writer, &[0])?;
+                    empty(&reader)
                 };
-                let error = leaving_nothing(one_more).unwrap_err().to_string();
+                let run = |runtime| {
+                    let site = site(mode, Semantics::Original, runtime);
+                    leaving_nothing(|| site.run(one_more))
+                };
+                let error = patiently(run).unwrap_err().to_string();
                 assert!(error.contains("not empty at the end: Ok(1)"), "{error}");
+                let site = site(mode, Semantics::Original, UNTIL_IT_FAILS);
                 // No file has this event.
                 let error = leaving_nothing(|| polls::<3>(&site, libc::POLLPRI)).unwrap_err().to_string();
                 assert!(error.contains("0 of 3 files"), "{error}");

@@ -23,12 +23,12 @@ pub const TESTS: &[Test] = &[
 ];
 
 fn lock1(site: &Site) -> Result<Counted, Failure> {
-    file_locks(site, |index| site.scratch()?.unnamed_file(&index.to_string()))
+    file_locks(site, |index| site.directory()?.unnamed_file(&index.to_string()))
 }
 
 fn lock2(site: &Site) -> Result<Counted, Failure> {
-    drop(site.scratch()?.file("one")?);
-    let path = site.scratch()?.path("one")?;
+    drop(site.directory()?.file("one")?);
+    let path = site.directory()?.path("one")?;
     file_locks(site, |_| {
         open(path.as_c_str(), OFlags::RDWR, rustix::fs::Mode::empty()).map_err(|error| broken("open", error))
     })
@@ -134,6 +134,7 @@ fn posix_semaphore1(site: &Site) -> Result<Counted, Failure> {
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing};
+    use crate::counting::patiently;
     use crate::scale::tests::site;
 
     #[test]
@@ -141,8 +142,12 @@ mod tests {
         alone("scale::locks::tests::additions_that_are_not_those_counted_are_found", || {
             for mode in [Mode::Process, Mode::Thread] {
                 for semantics in [Semantics::Original, Semantics::Strict] {
-                    let site = site(mode, semantics);
-                    let run = |update: fn(&AtomicU64)| leaving_nothing(|| common_variable(&site, update));
+                    let run = |update: fn(&AtomicU64)| {
+                        patiently(|runtime| {
+                            let site = site(mode, semantics, runtime);
+                            leaving_nothing(|| common_variable(&site, update))
+                        })
+                    };
                     assert!(run(increment).is_ok());
                     let twice = |value: &AtomicU64| {
                         increment(value);

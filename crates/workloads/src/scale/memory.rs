@@ -70,10 +70,7 @@ fn page_fault3(site: &Site) -> Result<Counted, Failure> {
 }
 
 fn own_file(site: &Site, index: usize) -> Result<OwnedFd, Failure> {
-    let scratch = site.scratch()?;
-    let file = scratch.unnamed_file(&index.to_string())?;
-    scratch.reserve(&file, MAPPED as u64)?;
-    Ok(file)
+    site.directory()?.file_with_space(&index.to_string(), MAPPED as u64)
 }
 
 fn private(file: Option<&OwnedFd>) -> Backing<'_> {
@@ -150,7 +147,7 @@ fn mmap1(site: &Site) -> Result<Counted, Failure> {
 
 fn mmap2(site: &Site) -> Result<Counted, Failure> {
     site.run(|task| {
-        let file = site.scratch()?.unnamed_file(&task.index().to_string())?;
+        let file = site.directory()?.unnamed_file(&task.index().to_string())?;
         // Nobody touches it, so it needs no space.
         ftruncate(&file, MAPPED as u64).map_err(|error| broken("ftruncate", error))?;
         task.repeat(1, || {
@@ -245,6 +242,7 @@ fn flushes(
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing};
+    use crate::counting::{UNTIL_IT_FAILS, patiently};
     use crate::scale::tests::site;
     use crate::shared::Mode;
 
@@ -252,10 +250,13 @@ mod tests {
     fn pages_that_were_not_touched_or_not_dropped_are_found() {
         alone("scale::memory::tests::pages_that_were_not_touched_or_not_dropped_are_found", || {
             for mode in [Mode::Process, Mode::Thread] {
-                let site = site(mode, Semantics::Original);
-                let one_page_only = || page_faults(&site, |_| Ok(None), private, 0);
-                let error = leaving_nothing(one_page_only).unwrap_err().to_string();
+                let one_page_only = |runtime| {
+                    let site = site(mode, Semantics::Original, runtime);
+                    leaving_nothing(|| page_faults(&site, |_| Ok(None), private, 0))
+                };
+                let error = patiently(one_page_only).unwrap_err().to_string();
                 assert!(error.contains("pages were written, with"), "{error}");
+                let site = site(mode, Semantics::Original, UNTIL_IT_FAILS);
                 let no_flush = || flushes(&site, MIB, |_| Ok(None), private, Advice::Normal, 0);
                 let error = leaving_nothing(no_flush).unwrap_err().to_string();
                 assert!(error.contains("holds what it held before"), "{error}");

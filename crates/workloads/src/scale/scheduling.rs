@@ -162,6 +162,7 @@ impl Drop for Handler {
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing};
+    use crate::counting::patiently;
     use crate::scale::tests::site;
     use crate::shared::Semantics;
 
@@ -169,12 +170,18 @@ mod tests {
     fn switches_and_signals_that_did_not_happen_are_found() {
         alone("scale::scheduling::tests::switches_and_signals_that_did_not_happen_are_found", || {
             for mode in [Mode::Process, Mode::Thread] {
-                let site = site(mode, Semantics::Original);
-                let run = || site.run(|task| switches(task, mode, 3));
-                let error = leaving_nothing(run).unwrap_err().to_string();
+                let three_for_two = |runtime| {
+                    let site = site(mode, Semantics::Original, runtime);
+                    leaving_nothing(|| site.run(|task| switches(task, mode, 3)))
+                };
+                let error = patiently(three_for_two).unwrap_err().to_string();
                 assert!(error.contains("were seen by the partner"), "{error}");
                 // It is ignored unless somebody handles it.
-                let error = leaving_nothing(|| signals(&site, libc::SIGURG)).unwrap_err().to_string();
+                let ignored = |runtime| {
+                    let site = site(mode, Semantics::Original, runtime);
+                    leaving_nothing(|| signals(&site, libc::SIGURG))
+                };
+                let error = patiently(ignored).unwrap_err().to_string();
                 assert!(error.contains("and 0 signals were handled"), "{error}");
             }
         });

@@ -1,9 +1,8 @@
 //! One test of will-it-scale as a workload.
 
-use super::{Site, places};
+use super::{Directory, Site, places};
 use crate::clock::now_ns;
 use crate::counting::{self, Counted, Looping};
-use crate::scratch::Scratch;
 use crate::shared::{Mode, Semantics, mode, mode_parameter, room_for, semantics, with_shared};
 use crate::{Failure, Trial, Workload};
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
@@ -99,6 +98,9 @@ impl Test {
     }
 }
 
+/// Seconds of warm-up unless others are asked for.
+const WARMUP_S: &str = "0.5";
+
 /// Memory that can be had without swapping, as the kernel estimates it.
 fn available_bytes() -> Option<u64> {
     let text = Root::real().text("proc/meminfo").ok()?;
@@ -125,10 +127,15 @@ impl Workload for Test {
             ));
         }
         parameters.extend(counting::parameters(2.0));
+        let mut parameters = with_shared(parameters, &[]);
+        // The original does not count its first samples.
+        parameters.iter_mut().filter(|parameter| parameter.name == "warmup").for_each(|warmup| {
+            warmup.default = WARMUP_S.into();
+        });
         let operations = |help| Metric::new("", "ops/s", Direction::Higher, "operations per second", help);
         Description {
             name: format!("scale-{}", self.name),
-            summary: format!("will-it-scale {}: {}", self.name, self.operation),
+            summary: format!("will-it-scale: {}", self.operation),
             about: format!(
                 "Tasks, which are processes or threads, each do one thing over and over: {}. All start at once. Each \
                  counts in memory of its own, and the counters are read at both ends of the measured time.\n\n\
@@ -148,7 +155,7 @@ impl Workload for Test {
                 points: [1, 2, 4].map(Point::from).to_vec(),
                 range: Some((1, 10_000)),
             },
-            parameters: with_shared(parameters, &[]),
+            parameters,
             metrics: vec![
                 Metric { name: "rate".into(), ..operations("operations of all tasks per second") },
                 Metric {
@@ -166,7 +173,7 @@ impl Workload for Test {
         self.describe().check_point(trial.point())?;
         self.room(mode(params)?, trial.count()?)?;
         match self.needs.directory {
-            true => Scratch::new(Path::new(params.text("directory")?)).map(drop),
+            true => Directory::new(Path::new(params.text("directory")?)).map(drop),
             false => Ok(()),
         }
     }
@@ -177,13 +184,13 @@ impl Workload for Test {
         self.room(mode, tasks)?;
         let mut looping = Looping::new(mode, tasks, params)?;
         looping.places = places::places(params.text("affinity")?, trial.cpus(), &Root::real())?;
-        let scratch = match self.needs.directory {
-            true => Some(Scratch::new(Path::new(params.text("directory")?))?),
+        let directory = match self.needs.directory {
+            true => Some(Directory::new(Path::new(params.text("directory")?))?),
             false => None,
         };
         // The first use of the clock looks for it; tasks that inherit what was found need not.
         now_ns();
-        let site = Site { looping, semantics: semantics(params)?, scratch };
+        let site = Site { looping, semantics: semantics(params)?, directory };
         let counted = (self.run)(&site)?;
         let seconds = match site.semantics {
             Semantics::Original => site.looping.runtime.as_secs_f64(),

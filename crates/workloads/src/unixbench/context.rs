@@ -158,17 +158,18 @@ fn lost(number: u64) -> Failure {
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing};
+    use crate::counting::UNTIL_IT_FAILS;
     use crate::unixbench::tests::looping;
 
     #[test]
     fn a_wrong_answer_and_a_partner_that_leaves_are_found() {
         alone("unixbench::context::tests::a_wrong_answer_and_a_partner_that_leaves_are_found", || {
             let wrong = |task: &Task| ask(task, |number| number + u64::from(number == 5), || Ok(()));
-            let error = leaving_nothing(|| looping().run(wrong)).unwrap_err().to_string();
+            let error = leaving_nothing(|| looping(UNTIL_IT_FAILS).run(wrong)).unwrap_err().to_string();
             assert!(error.contains("number 5 was lost"), "{error}");
             let gone = |task: &Task| ask(task, |number| number, || Err(Failure::Refused("no".into())));
             // The kernel ends who writes to a pipe that nobody reads, or tells it.
-            assert!(leaving_nothing(|| looping().run(gone)).is_err());
+            assert!(leaving_nothing(|| looping(UNTIL_IT_FAILS).run(gone)).is_err());
         });
     }
 

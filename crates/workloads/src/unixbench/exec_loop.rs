@@ -84,13 +84,14 @@ impl Chain {
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing};
+    use crate::counting::UNTIL_IT_FAILS;
     use crate::unixbench::tests::looping;
 
     #[test]
     fn a_chain_that_breaks_is_found() {
         alone("unixbench::exec_loop::tests::a_chain_that_breaks_is_found", || {
             let chain = |last: &str| Chain { links: 4, link: on_path("env").unwrap(), last: last.into() };
-            let run = |last| looping().run(|task| task.repeat(4, || chain(last).execute()));
+            let run = |last| looping(UNTIL_IT_FAILS).run(|task| task.repeat(4, || chain(last).execute()));
             let error = leaving_nothing(|| run("false")).unwrap_err().to_string();
             assert!(error.contains("left with status 1"), "{error}");
             let error = leaving_nothing(|| run("/no/such/program")).unwrap_err().to_string();

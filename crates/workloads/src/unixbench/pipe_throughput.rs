@@ -69,6 +69,7 @@ fn partial(bytes: usize) -> Failure {
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing};
+    use crate::counting::patiently;
     use crate::unixbench::tests::looping;
     use std::io::Write;
 
@@ -80,7 +81,9 @@ mod tests {
                 writer.write_all(&[1]).unwrap();
                 write_and_read(task, &reader, &writer, 512)
             };
-            let error = leaving_nothing(|| looping().run(with_one_more)).unwrap_err().to_string();
+            let error = patiently(|runtime| leaving_nothing(|| looping(runtime).run(with_one_more)))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("not empty at the end: Ok(1)"), "{error}");
         });
     }

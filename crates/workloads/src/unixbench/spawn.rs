@@ -48,12 +48,14 @@ fn fork_and_wait(task: &Task, status: u8) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing};
+    use crate::counting::UNTIL_IT_FAILS;
     use crate::unixbench::tests::looping;
 
     #[test]
     fn a_process_with_another_status_is_found() {
         alone("unixbench::spawn::tests::a_process_with_another_status_is_found", || {
-            let error = leaving_nothing(|| looping().run(|task| fork_and_wait(task, 3)).unwrap_err());
+            let error =
+                leaving_nothing(|| looping(UNTIL_IT_FAILS).run(|task| fork_and_wait(task, 3)).unwrap_err());
             assert!(error.to_string().contains("did not leave with status 0"), "{error}");
         });
     }

@@ -59,13 +59,15 @@ fn changed() -> Failure {
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing};
+    use crate::counting::UNTIL_IT_FAILS;
     use crate::unixbench::tests::looping;
     use rustix::process::getppid;
 
     #[test]
     fn an_answer_that_changes_is_found() {
         alone("unixbench::syscall_mix::tests::an_answer_that_changes_is_found", || {
-            let error = leaving_nothing(|| looping().run(|task| mix(task, getppid().unwrap()))).unwrap_err();
+            let error = leaving_nothing(|| looping(UNTIL_IT_FAILS).run(|task| mix(task, getppid().unwrap())))
+                .unwrap_err();
             assert!(matches!(error, Failure::Invariant(_)), "{error}");
         });
     }
