@@ -34,11 +34,10 @@ impl Workload for Tbench {
                     is sent. The built-in load is made by the figures of the original's: as many operations of each \
                     kind, the same totals and percentiles of sizes, and the same structure of the order, which the \
                     trial's seed decides on. `loadfile` replays a file instead.\n\n\
-                    With original semantics all clients begin at the first operation, the warm-up lasts for a fifth \
-                    of `runtime` at least, and requests are sent from memory that was never written. With strict \
-                    semantics clients begin at places spread evenly over the load, so that a short run sees all of \
-                    it, the warm-up is `warmup` alone, and requests are sent from memory of their own. In both the \
-                    measured time does not begin before every client has moved bytes."
+                    With original semantics all clients begin at the first operation, and the warm-up lasts for a fifth \
+                    of `runtime` at least. With strict semantics clients begin at places spread evenly over the \
+                    load, so that a short run sees all of it, and the warm-up is `warmup` alone. In both the measured \
+                    time does not begin before every client has moved bytes."
                 .into(),
             source: "tbench of dbench 4.00. Operations are taken from memory: the original reads the text of its \
                      loadfile and calls kill() to see whether its parent lives, for each operation."
@@ -83,25 +82,23 @@ impl Workload for Tbench {
 
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
-        if originals::wanted(params, self.originals())?.is_some() {
-            return originals::tbench::check(params);
-        }
-        let clients = trial.count()?;
-        room_for(0, 2 * clients, 8)?;
+        room_for(0, 2 * trial.count()?, 8)?;
         operations(params, trial.seed())?;
-        listen(params).map(drop)
+        match originals::wanted(params, self.originals())? {
+            Some(_) => originals::tbench::check(params),
+            None => listen(params).map(drop),
+        }
     }
 
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
+        room_for(0, 2 * trial.count()?, 8)?;
         let load = operations(params, trial.seed())?;
         if originals::wanted(params, self.originals())?.is_some() {
             return originals::tbench::run(params, &load, trial);
         }
         let plan = Plan::new(params, &load, trial)?;
-        let listener = listen(params)?;
-        room_for(0, 2 * plan.clients as u64, 8)?;
-        plan.run(&listener, trial)
+        plan.run(&listen(params)?, trial)
     }
 }
 

@@ -22,12 +22,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whether the originals are there and can do what `params` ask for.
 pub fn check(params: &Params) -> Result<(), Failure> {
-    Order::new(params).map(drop)
+    Programs::new(params).map(drop)
 }
 
 /// Starts the server, lets the original's clients replay `load` for the time of `params` and leaves what they print.
 pub fn run(params: &Params, load: &[Operation], trial: &mut Trial) -> Result<(), Failure> {
-    let order = Order::new(params)?;
+    let programs = Programs::new(params)?;
     let clients = trial.count()?;
     let (path, _text) = match params.text("loadfile")? {
         "" => {
@@ -36,36 +36,29 @@ pub fn run(params: &Params, load: &[Operation], trial: &mut Trial) -> Result<(),
         }
         path => (path.to_string(), None),
     };
-    let mut server = order.start_server()?;
-    let time_s = order.time_s.to_string();
-    let output = order.client.run(&[
-        "-c",
-        &path,
-        "-t",
-        &time_s,
-        &clients.to_string(),
-        &Ipv4Addr::LOCALHOST.to_string(),
-    ])?;
+    let mut server = programs.start_server()?;
+    let (time_s, clients) = (programs.time_s.to_string(), clients.to_string());
+    let output = programs.client.run(&["-c", &path, "-t", &time_s, &clients, "127.0.0.1"])?;
     server.check()?;
     drop(server);
     let printed = Printed::read(&output)?;
     trial.note(format!("measured by {}", output.lines().next().unwrap_or("tbench").trim()));
     trial.note("the original stops reading its clock one second before the end of `runtime`");
     trial.sample("throughput", printed.throughput)?;
-    trial.sample("rate", printed.operations as f64 / order.time_s as f64)?;
+    trial.sample("rate", printed.operations as f64 / programs.time_s as f64)?;
     trial.sample("latency", printed.mean_latency_us)?;
     trial.sample("max-latency", printed.max_latency_us)
 }
 
-/// What the originals can be asked for.
-struct Order {
+/// The originals, and the time that they are to take.
+struct Programs {
     client: Program,
     server: Program,
     time_s: u64,
 }
 
-impl Order {
-    fn new(params: &Params) -> Result<Order, Failure> {
+impl Programs {
+    fn new(params: &Params) -> Result<Programs, Failure> {
         let refused = |why: String| Err(Failure::Refused(why));
         let port = params.count("port")?;
         if port != 0 && port != u64::from(PORT) {
@@ -87,7 +80,7 @@ impl Order {
                 own_warmup.as_secs()
             ));
         }
-        Ok(Order { client: Original::TBENCH.find()?, server: Original::TBENCH_SRV.find()?, time_s })
+        Ok(Programs { client: Original::TBENCH.find()?, server: Original::TBENCH_SRV.find()?, time_s })
     }
 
     fn start_server(&self) -> Result<Running, Failure> {

@@ -9,6 +9,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 
 /// Bytes of the number at the beginning of a message.
 const HEADER: usize = 4;
@@ -54,15 +55,16 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// Room for any message.
+/// Room for any message. It is written to, so that a message is sent from memory of its own and not from the one page
+/// of zeroes that stands for all memory which nobody has written to.
 fn buffer() -> Vec<u8> {
-    vec![0; LARGEST_MESSAGE_BYTES as usize]
+    vec![b'-'; LARGEST_MESSAGE_BYTES as usize]
 }
 
 /// The end that asks.
 #[derive(Debug)]
 pub struct Client {
-    socket: TcpStream,
+    socket: OwnedFd,
     buffer: Vec<u8>,
 }
 
@@ -71,7 +73,7 @@ impl Client {
     pub fn connect(address: SocketAddr) -> Result<Client, Fault> {
         let socket = TcpStream::connect(address)?;
         socket.set_nodelay(true)?;
-        let mut client = Client { socket, buffer: buffer() };
+        let mut client = Client { socket: socket.into(), buffer: buffer() };
         client.ask(GREETING.0, GREETING.1)?;
         Ok(client)
     }
@@ -98,7 +100,7 @@ impl Client {
 /// The end that answers.
 #[derive(Debug)]
 pub struct Server {
-    socket: TcpStream,
+    socket: OwnedFd,
     buffer: Vec<u8>,
 }
 
@@ -108,7 +110,7 @@ impl Server {
         loop {
             let (socket, _) = listener.accept()?;
             socket.set_nodelay(true)?;
-            let mut server = Server { socket, buffer: buffer() };
+            let mut server = Server { socket: socket.into(), buffer: buffer() };
             if server.answer() == Ok(Some(GREETING)) {
                 return Ok(server);
             }
@@ -143,7 +145,7 @@ impl Server {
 
 /// Sends all of `bytes`; in more than one call only where a call sent a part.
 #[inline]
-fn send_all(socket: &TcpStream, bytes: &[u8]) -> Result<(), Fault> {
+fn send_all(socket: &OwnedFd, bytes: &[u8]) -> Result<(), Fault> {
     let mut sent = 0;
     while sent < bytes.len() {
         match send(socket, &bytes[sent..], SendFlags::NOSIGNAL) {
@@ -157,7 +159,7 @@ fn send_all(socket: &TcpStream, bytes: &[u8]) -> Result<(), Fault> {
 
 /// Receives as many bytes as `bytes` has room for; in more than one call only where a signal cut one short.
 #[inline]
-fn receive_all(socket: &TcpStream, bytes: &mut [u8], flags: RecvFlags) -> Result<(), Fault> {
+fn receive_all(socket: &OwnedFd, bytes: &mut [u8], flags: RecvFlags) -> Result<(), Fault> {
     let mut received = 0;
     while received < bytes.len() {
         match recv(socket, &mut bytes[received..], flags) {
@@ -173,7 +175,7 @@ fn receive_all(socket: &TcpStream, bytes: &mut [u8], flags: RecvFlags) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Write};
+    use std::io::Write;
     use std::net::Ipv4Addr;
     use std::thread;
 
@@ -204,11 +206,10 @@ mod tests {
         for (said, body, wanted) in [(71, 71, Fault::Header { said: 71 }), (35, 34, Fault::HungUp)] {
             let (listener, address) = listener();
             let bad = thread::spawn(move || {
-                let mut server = Server::accept(&listener).unwrap();
-                let mut request = [0; 41];
-                server.socket.read_exact(&mut request).unwrap();
-                server.socket.write_all(&u32::to_be_bytes(said)).unwrap();
-                server.socket.write_all(&vec![0; body]).unwrap();
+                let server = Server::accept(&listener).unwrap();
+                receive_all(&server.socket, &mut [0; 41], RecvFlags::empty()).unwrap();
+                send_all(&server.socket, &u32::to_be_bytes(said)).unwrap();
+                send_all(&server.socket, &vec![0; body]).unwrap();
             });
             let mut client = Client::connect(address).unwrap();
             assert_eq!(client.ask(41, 39), Err(wanted));
@@ -222,8 +223,8 @@ mod tests {
         let server = thread::spawn(move || Server::accept(&listener).unwrap().answer());
         let mut stranger = TcpStream::connect(address).unwrap();
         stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-        let mut client = Client::connect(address).unwrap();
-        client.socket.write_all(&u32::to_be_bytes(70_001)).unwrap();
+        let client = Client::connect(address).unwrap();
+        send_all(&client.socket, &u32::to_be_bytes(70_001)).unwrap();
         assert_eq!(server.join().unwrap(), Err(Fault::Header { said: 70_001 }));
     }
 }

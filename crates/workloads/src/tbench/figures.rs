@@ -151,21 +151,24 @@ pub fn check(clients: &[ClientFigures], servers: &[Traffic]) -> Result<(), Failu
     )))
 }
 
-/// Leaves the metrics of the time from `start` to `end`.
+/// Leaves the metrics of the time from `start` to `end`, in which clients replayed a load of `pass` operations.
 pub fn leave(
     clients: &[ClientFigures],
+    pass: usize,
     start: &Reading,
     end: &Reading,
     trial: &mut Trial,
 ) -> Result<(), Failure> {
     let time_s = seconds_between(start.time_ns, end.time_ns);
-    let operations: Vec<u64> =
+    let of_clients: Vec<u64> =
         end.operations.iter().zip(&start.operations).map(|(end, start)| end - start).collect();
+    let operations = of_clients.iter().sum::<u64>() as f64;
     trial.sample("throughput", (end.payload_bytes - start.payload_bytes) as f64 / 1e6 / time_s)?;
-    trial.sample("rate", operations.iter().sum::<u64>() as f64 / time_s)?;
-    trial.sample("fairness", jain(operations.iter().map(|operations| *operations as f64)))?;
-    trial.counter("operations of the slowest client", operations.iter().min().copied().unwrap_or(0) as f64);
-    trial.counter("operations of the fastest client", operations.iter().max().copied().unwrap_or(0) as f64);
+    trial.sample("rate", operations / time_s)?;
+    trial.sample("fairness", jain(of_clients.iter().map(|operations| *operations as f64)))?;
+    trial.counter("operations of the slowest client", of_clients.iter().min().copied().unwrap_or(0) as f64);
+    trial.counter("operations of the fastest client", of_clients.iter().max().copied().unwrap_or(0) as f64);
+    trial.counter("passes of the load per client", operations / (clients.len() * pass) as f64);
 
     let (mut all_count, mut all_total_ns, mut all_max_ns) = (0, 0, 0);
     for kind in Kind::ALL {
@@ -234,7 +237,7 @@ mod tests {
         }
         let end = Reading { time_ns: 2_000_000_500, ..Reading::of(&clients) };
         let mut trial = Trial::new(2.into(), vec![0], 1);
-        leave(&clients, &start, &end, &mut trial).unwrap();
+        leave(&clients, 8, &start, &end, &mut trial).unwrap();
         let experiment::Outcome::Done { samples, counters, .. } = trial.into_outcome() else { panic!() };
         assert_eq!(samples["throughput"], [400.0 / 1e6 / 2.0]);
         assert_eq!(samples["rate"], [2.0]);
@@ -242,6 +245,7 @@ mod tests {
         assert_eq!(samples["max-latency"], [3.0]);
         assert_eq!(samples["fairness"], [16.0 / 20.0]);
         assert_eq!(counters["ReadX operations"], 4.0);
+        assert_eq!(counters["passes of the load per client"], 0.25);
         assert_eq!(counters["operations of the slowest client"], 1.0);
     }
 }

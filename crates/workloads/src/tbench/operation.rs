@@ -43,7 +43,7 @@ impl Kind {
     /// How many there are.
     pub const COUNT: usize = Kind::ALL.len();
 
-    /// All, in the order of their numbers.
+    /// All.
     pub const ALL: [Kind; 17] = [
         Kind::Deltree,
         Kind::Mkdir,

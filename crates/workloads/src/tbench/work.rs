@@ -17,7 +17,7 @@ use std::time::Duration;
 /// What is to be done.
 #[derive(Debug)]
 pub struct Plan {
-    pub clients: usize,
+    clients: usize,
     /// The messages of one pass, never empty.
     load: Vec<Exchange>,
     semantics: Semantics,
@@ -78,7 +78,7 @@ impl Plan {
             Ok((start, end))
         })?;
         figures::check(&clients, &servers)?;
-        figures::leave(&clients, &start, &end, trial)
+        figures::leave(&clients, self.load.len(), &start, &end, trial)
     }
 
     /// What client `index` does.
