@@ -5,13 +5,15 @@ use super::plan::{Plan, Test};
 use super::tally::{ClientTally, Place};
 use super::tick;
 use super::window::Window;
-use super::wire::{self, broken, cannot_connect, receive_all, send_all, set_nodelay, wait_for_close};
+use super::wire::{
+    self, broken, cannot_connect, receive_all, send_all, send_datagram, set_nodelay, wait_for_close,
+};
 use crate::Failure;
 use crate::clock::now_ns;
 use crate::gate::Gate;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown, connect, recv, send, shutdown};
+use rustix::net::{RecvFlags, Shutdown, connect, recvfrom, shutdown};
 use stats::Histogram;
 use std::net::SocketAddrV4;
 
@@ -44,7 +46,8 @@ impl Client<'_> {
             Test::UdpRr => self.measure(
                 gate,
                 UdpRr {
-                    socket: self.connected()?,
+                    socket: wire::new(plan)?,
+                    server: self.server,
                     bytes: Buffers::new(plan),
                     number_bytes: plan.number_bytes(),
                     transactions: 0,
@@ -60,7 +63,10 @@ impl Client<'_> {
             }
             Test::UdpStream => {
                 let message = vec![FILL; plan.message];
-                self.measure(gate, UdpStream { socket: self.connected()?, message, refused: 0 })
+                self.measure(
+                    gate,
+                    UdpStream { socket: wire::new(plan)?, server: self.server, message, refused: 0 },
+                )
             }
         }
     }
@@ -69,9 +75,7 @@ impl Client<'_> {
     fn connected(&self) -> Result<OwnedFd, Failure> {
         let socket = wire::new(self.plan)?;
         connect(&socket, &self.server).map_err(|error| cannot_connect(error, self.server))?;
-        if !self.plan.test.is_udp() {
-            set_nodelay(self.plan, &socket)?;
-        }
+        set_nodelay(self.plan, &socket)?;
         Ok(socket)
     }
 
@@ -248,8 +252,10 @@ impl Work for TcpCrr<'_> {
     }
 }
 
+/// As in the original the socket is not connected, so that the kernel looks up the way for every datagram.
 struct UdpRr {
     socket: OwnedFd,
+    server: SocketAddrV4,
     bytes: Buffers,
     /// How many bytes of a datagram carry the number of its transaction; 0 with original semantics.
     number_bytes: usize,
@@ -299,15 +305,15 @@ impl Work for UdpRr {
 impl UdpRr {
     fn send(&mut self) -> Result<(), Failure> {
         self.sent += 1;
-        send_all(&self.socket, &self.bytes.request).map_err(|error| broken("send", error))
+        send_datagram(&self.socket, &self.bytes.request, self.server).map_err(|error| broken("sendto", error))
     }
 
     /// Waits for the response; false when a tick ended the wait.
     #[inline]
     fn receive(&mut self) -> Result<bool, Failure> {
         loop {
-            match recv(&self.socket, self.bytes.response.as_mut_slice(), RecvFlags::TRUNC) {
-                Ok((_, got)) if got != self.bytes.response.len() => {
+            match recvfrom(&self.socket, self.bytes.response.as_mut_slice(), RecvFlags::TRUNC) {
+                Ok((_, got, _)) if got != self.bytes.response.len() => {
                     let wanted = self.bytes.response.len();
                     return Err(Failure::Invariant(format!("a response has {got} bytes, not {wanted}")));
                 }
@@ -319,7 +325,7 @@ impl UdpRr {
                 }
                 Ok(_) => self.stale += 1,
                 Err(Errno::INTR) => return Ok(false),
-                Err(error) => return Err(broken("recv", error)),
+                Err(error) => return Err(broken("recvfrom", error)),
             }
         }
     }
@@ -348,6 +354,7 @@ impl Work for TcpStream {
 
 struct UdpStream {
     socket: OwnedFd,
+    server: SocketAddrV4,
     message: Vec<u8>,
     refused: u64,
 }
@@ -358,16 +365,15 @@ impl Work for UdpStream {
     #[inline]
     fn step(&mut self, deadline_ns: u64) -> Result<u64, Failure> {
         loop {
-            match send(&self.socket, &self.message, SendFlags::NOSIGNAL) {
-                Ok(sent) => return Ok(sent as u64),
-                Err(Errno::INTR) => {}
+            match send_datagram(&self.socket, &self.message, self.server) {
+                Ok(()) => return Ok(self.message.len() as u64),
                 Err(Errno::NOBUFS) => {
                     self.refused += 1;
                     if now_ns() >= deadline_ns {
                         return Ok(0);
                     }
                 }
-                Err(error) => return Err(broken("send", error)),
+                Err(error) => return Err(broken("sendto", error)),
             }
         }
     }

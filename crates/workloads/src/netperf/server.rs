@@ -4,12 +4,12 @@ use super::plan::{Plan, Test};
 use super::tally::{Place, ServerTally};
 use super::tick;
 use super::window::Window;
-use super::wire::{Endpoint, broken, receive_all, send_all, set_nodelay, wait_for_close};
+use super::wire::{Endpoint, broken, receive_all, send_all, send_datagram, set_nodelay};
 use crate::Failure;
 use crate::gate::Gate;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, Shutdown, SocketFlags, accept_with, connect, recv, recvfrom, shutdown};
+use rustix::net::{RecvFlags, SocketFlags, accept_with, recv, recvfrom};
 use std::net::SocketAddrV4;
 
 /// What every server needs to know.
@@ -63,8 +63,6 @@ impl Server<'_> {
             if !self.answer(&socket, &mut request, &response, &mut tally)? {
                 return Ok(tally);
             }
-            shutdown(&socket, Shutdown::Write).map_err(|error| broken("shutdown", error))?;
-            wait_for_close(&socket)?;
         }
     }
 
@@ -83,34 +81,26 @@ impl Server<'_> {
         let (mut request, mut response) = self.buffers();
         let number_bytes = self.plan.number_bytes();
         let mut tally = ServerTally::default();
-        let Some(mut got) = self.first_datagram(&mut request)? else { return Ok(tally) };
-        loop {
+        while let Some((got, client)) = self.datagram(&mut request)? {
             self.check_size(got, request.len())?;
             tally.received += 1;
             if !self.loses(tally.received) {
                 for (byte, digit) in response.iter_mut().zip(request.iter().take(number_bytes)) {
                     *byte = *digit;
                 }
-                send_all(socket, &response).map_err(|error| broken("send", error))?;
+                send_datagram(socket, &response, client).map_err(|error| broken("sendto", error))?;
                 tally.answered += 1;
             }
-            match self.datagram(&mut request)? {
-                Some(bytes) => got = bytes,
-                None => return Ok(tally),
-            }
         }
+        Ok(tally)
     }
 
     fn udp_stream(&self) -> Result<ServerTally, Failure> {
         tick::start()?;
         let mut room = vec![0; self.plan.message];
-        let mut first = self.first_datagram(&mut room)?;
-        self.meter(|| {
-            let got = match first.take() {
-                Some(got) => Some(got),
-                None => self.datagram(&mut room)?,
-            };
-            got.map_or(Ok(0), |got| self.check_size(got, self.plan.message))
+        self.meter(|| match self.datagram(&mut room)? {
+            Some((got, _)) => self.check_size(got, self.plan.message),
+            None => Ok(0),
         })
     }
 
@@ -146,37 +136,22 @@ impl Server<'_> {
         Ok(true)
     }
 
-    /// The first datagram, from which on the socket is its sender's; `None` when the client ended without one.
-    fn first_datagram(&self, room: &mut [u8]) -> Result<Option<usize>, Failure> {
-        loop {
-            match recvfrom(&self.endpoint.socket, &mut *room, RecvFlags::TRUNC) {
-                Ok((_, got, Some(client))) => {
-                    let client = SocketAddrV4::try_from(client).map_err(|error| broken("recvfrom", error))?;
-                    connect(&self.endpoint.socket, &client).map_err(|error| broken("connect", error))?;
-                    return Ok(Some(got));
-                }
-                Ok((_, _, None)) => return Err(Failure::Invariant("a datagram has no sender".into())),
-                Err(Errno::INTR) if self.place.has_ended() => return Ok(None),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(broken("recvfrom", error)),
-            }
-        }
-    }
-
-    /// The next datagram; `None` when the client has ended and all that it sent has been received.
+    /// The next datagram and its sender; `None` when the client has ended and all that it sent has been received.
     #[inline]
-    fn datagram(&self, room: &mut [u8]) -> Result<Option<usize>, Failure> {
+    fn datagram(&self, room: &mut [u8]) -> Result<Option<(usize, SocketAddrV4)>, Failure> {
         let mut flags = RecvFlags::TRUNC;
         loop {
-            match recv(&self.endpoint.socket, &mut *room, flags) {
-                Ok((_, got)) => return Ok(Some(got)),
-                // The socket of a client that has ended refuses a late answer.
-                Err(Errno::INTR | Errno::CONNREFUSED) if self.place.has_ended() => {
-                    flags |= RecvFlags::DONTWAIT
+            match recvfrom(&self.endpoint.socket, &mut *room, flags) {
+                Ok((_, got, sender)) => {
+                    let sender = sender.and_then(|sender| SocketAddrV4::try_from(sender).ok());
+                    let sender =
+                        sender.ok_or_else(|| Failure::Invariant("a datagram has no sender".into()))?;
+                    return Ok(Some((got, sender)));
                 }
+                Err(Errno::INTR) if self.place.has_ended() => flags |= RecvFlags::DONTWAIT,
                 Err(Errno::AGAIN) if self.place.has_ended() => return Ok(None),
                 Err(Errno::INTR) => {}
-                Err(error) => return Err(broken("recv", error)),
+                Err(error) => return Err(broken("recvfrom", error)),
             }
         }
     }

@@ -6,7 +6,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, getsockname, listen, recv,
-    send, socket_with, sockopt,
+    send, sendto, socket_with, sockopt,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -112,6 +112,20 @@ pub fn send_all(socket: impl AsFd, bytes: &[u8]) -> Result<(), Errno> {
             Ok(sent) => rest = rest.get(sent..).unwrap_or_default(),
             Err(Errno::INTR) => {}
             Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Sends one datagram.
+///
+/// # Errors
+/// When the kernel does not take it.
+#[inline]
+pub fn send_datagram(socket: impl AsFd, bytes: &[u8], to: SocketAddrV4) -> Result<(), Errno> {
+    loop {
+        match sendto(&socket, bytes, SendFlags::empty(), &to) {
+            Err(Errno::INTR) => {}
+            sent => return sent.map(drop),
         }
     }
 }
