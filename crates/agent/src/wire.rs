@@ -55,7 +55,8 @@ fn checksum_of_binary() -> io::Result<u32> {
 pub enum Request {
     /// The coordinator's hello.
     Hello(Hello),
-    /// Can these knobs be turned here, and this work be done? Answered by `checked`.
+    /// Can these knobs be turned here, and this work be done when they are? They go back at once. Answered by
+    /// `checked`.
     Check {
         /// The knobs of one variant.
         knobs: Vec<Knob>,
@@ -110,7 +111,7 @@ pub struct TrialRequest {
 pub enum Event {
     /// The agent's hello.
     Hello(Hello),
-    /// What stands against knobs, one sentence each; empty when nothing does.
+    /// What stands against the knobs and the work, one sentence each; empty when nothing does.
     Checked {
         /// The problems.
         problems: Vec<String>,

@@ -10,21 +10,20 @@ mod memory;
 mod mix;
 mod network;
 mod processes;
-mod random;
+mod room;
 mod shell;
 mod sub_tests;
 mod user;
 
 use crate::clock::{elapsed_ns, now_ns};
-use crate::originals::on_path;
 use crate::processes::usage_of_children;
-use crate::shared::{Semantics, room_for, semantics, warm_up, with_shared};
+use crate::random::Random;
+use crate::shared::{Semantics, semantics, warm_up, with_shared};
 use crate::shared_memory::Shared;
 use crate::{Failure, Trial, Workload, process_crew};
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
-use machine::{Root, Scratch, SystemVNeed};
+use machine::Scratch;
 use mix::Mix;
-use random::Random;
 use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -198,56 +197,11 @@ impl Plan {
         })
     }
 
-    /// Whether there is room for all users, as far as that is known before the first of them.
-    fn room(&self) -> Result<(), Failure> {
-        let users = self.users as u64;
-        let mut programs: Vec<&str> = self.mix.sub_tests().flat_map(|test| test.programs).copied().collect();
-        if self.sync {
-            programs.push("sync");
-        }
-        if let Some(absent) = programs.into_iter().find(|program| on_path(program).is_none()) {
-            return Err(Failure::Refused(format!(
-                "`{absent}` is not on PATH, and this mix starts it; install it or take another mix"
-            )));
-        }
-        let uses = |name: &str| self.mix.sub_tests().any(|test| test.name.contains(name));
-        if uses("shared_memory") {
-            let need = SystemVNeed { sets: users, segments: users, segment_bytes: ipc::SEGMENT_BYTES as u64 };
-            machine::room_for_system_v(&Root::real(), &need)
-                .map_err(|error| Failure::Refused(error.to_string()))?;
-        }
-        if uses("disk_") {
-            self.room_on_disk()?;
-        }
-        // A user that starts programs has one more process, or two, at a time.
-        let per_user =
-            if uses("shell_") { 4 } else { 1 + u64::from(uses("exec_") || uses("fork_") || self.sync) };
-        room_for(0, users * per_user, FILES_PER_USER)
-    }
-
-    fn room_on_disk(&self) -> Result<(), Failure> {
-        let in_words = |error| format!("cannot use the directory {}: {error}", self.directory.display());
-        let disk = rustix::fs::statvfs(&self.directory).map_err(|error| Failure::Refused(in_words(error)))?;
-        let free_kib = u128::from(disk.f_bavail) * u128::from(disk.f_frsize) / 1024;
-        // The copies need two files at a time.
-        let wanted_kib = u128::from(self.file_kib) * 2 * self.users as u128;
-        match wanted_kib <= free_kib {
-            true => Ok(()),
-            false => Err(Failure::Refused(format!(
-                "{} has {free_kib} KiB free, and the files of {} users may need {wanted_kib}; take a smaller \
-                 file-kib or pool-kib, or another `directory`",
-                self.directory.display(),
-                self.users
-            ))),
-        }
-    }
-
     /// Does the work once.
     fn run(&self) -> Result<Finished, Failure> {
         let scratch = Scratch::new(&self.directory).map_err(|error| {
             Failure::Refused(format!("cannot make a directory in {}: {error}", self.directory.display()))
         })?;
-        let _swept = Sweep;
         let done = Shared::<Done>::new(self.users)
             .map_err(|error| Failure::Refused(format!("no memory to share with the users: {error}")))?;
         let user = |index: usize, gate: &process_crew::Gate| {
@@ -256,7 +210,7 @@ impl Plan {
                 directory: scratch.path().into(),
                 file_kib: self.file_kib,
                 sync: self.sync,
-                random: Random::new(self.seed ^ Random::new(index as u64).next()),
+                random: Random::new(self.seed, index as u64),
             };
             if gate.wait() {
                 let jobs = user.work(&self.mix)?;
@@ -270,9 +224,13 @@ impl Plan {
             gate.open();
             Ok(start_ns)
         };
-        let start_ns = process_crew::run(self.users, user, release)?;
+        let released = process_crew::run(self.users, user, release);
         let reaped_ns = now_ns();
-        self.finished(start_ns, reaped_ns, &done)
+        if released.is_err() {
+            // Those that were killed could not remove what they had made.
+            machine::remove_leftovers();
+        }
+        self.finished(released?, reaped_ns, &done)
     }
 
     /// The invariant: every user has done its jobs.
@@ -295,9 +253,6 @@ impl Plan {
         Ok(Finished { time_s: elapsed_ns(start_ns, end_ns)? as f64 / 1e9, user_times_s })
     }
 }
-
-/// Files that a user has open at once, with room to spare.
-const FILES_PER_USER: u64 = 16;
 
 /// What a user leaves.
 #[derive(Debug, Default)]
@@ -325,15 +280,6 @@ impl Finished {
         let mean_s = mean(&mut self.user_times_s.iter().copied());
         let variance = mean(&mut self.user_times_s.iter().map(|time_s| (time_s - mean_s).powi(2)));
         Spread { mean_s, deviation_s: variance.sqrt() }
-    }
-}
-
-/// Removes what killed users have left, when all have been reaped.
-struct Sweep;
-
-impl Drop for Sweep {
-    fn drop(&mut self) {
-        machine::remove_leftovers();
     }
 }
 

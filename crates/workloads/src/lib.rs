@@ -28,6 +28,7 @@ mod netperf;
 mod originals;
 pub mod process_crew;
 mod processes;
+mod random;
 mod registry;
 mod scale;
 mod schbench;

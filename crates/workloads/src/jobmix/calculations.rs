@@ -1,7 +1,7 @@
 //! Calculations: equations, projections, zeros, functions, series, primes, sorting.
 
-use super::random::Random;
 use crate::Failure;
+use crate::random::Random;
 use std::f64::consts::TAU;
 use std::hint::black_box;
 

@@ -3,6 +3,7 @@
 
 use super::user::{User, failed};
 use crate::Failure;
+use crate::originals::{die_with_parent, failed_command};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -89,14 +90,10 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// The first file of a job, before which the original syncs the whole machine through a shell.
+    /// The first file of a job, before which the whole machine is synced where that was asked for.
     fn create(user: &User, name: &str, synced: bool) -> Result<Blocks, Failure> {
         if user.sync {
-            let status = Command::new("sync").stdin(Stdio::null()).status();
-            let status = status.map_err(failed("sync could not be started"))?;
-            if let Some(how) = crate::processes::ending(status) {
-                return Err(Failure::Refused(format!("sync {how}")));
-            }
+            sync_machine()?;
         }
         Blocks::open(user, name, synced)
     }
@@ -152,14 +149,21 @@ impl Blocks {
     }
 }
 
+fn sync_machine() -> Result<(), Failure> {
+    let mut command = Command::new("sync");
+    die_with_parent(command.stdin(Stdio::null()));
+    let status = command.status().map_err(failed("sync could not be started"))?;
+    failed_command("sync", status, "", "").map_or(Ok(()), Err)
+}
+
 fn in_words(what: &str, path: &Path) -> String {
     format!("cannot {what} {} (`directory` names another place)", path.display())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::random::Random;
     use super::*;
+    use crate::random::Random;
 
     #[test]
     fn a_block_that_is_another_is_found() {
@@ -169,7 +173,7 @@ mod tests {
             directory: directory.path().into(),
             file_kib: 4,
             sync: false,
-            random: Random::new(1),
+            random: Random::new(1, 0),
         };
         let mut file = Blocks::open(&user, "disk", false).unwrap();
         file.fill().unwrap();

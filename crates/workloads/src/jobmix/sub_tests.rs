@@ -13,6 +13,8 @@ pub struct SubTest {
     pub run: fn(&mut User) -> Result<(), Failure>,
     /// Programs that it starts.
     pub programs: &'static [&'static str],
+    /// Processes that it has at a time besides the user's.
+    pub processes: u64,
 }
 
 impl std::fmt::Debug for SubTest {
@@ -22,11 +24,11 @@ impl std::fmt::Debug for SubTest {
 }
 
 const fn test(name: &'static str, run: fn(&mut User) -> Result<(), Failure>) -> SubTest {
-    SubTest { name, run, programs: &[] }
+    SubTest { name, run, programs: &[], processes: 0 }
 }
 
-const fn starting(programs: &'static [&'static str], test: SubTest) -> SubTest {
-    SubTest { programs, ..test }
+const fn starting(processes: u64, programs: &'static [&'static str], test: SubTest) -> SubTest {
+    SubTest { programs, processes, ..test }
 }
 
 /// All of them, by family.
@@ -78,8 +80,8 @@ pub static ALL: &[SubTest] = &[
     test("sync_disk_update", disk::update),
     test("sync_disk_wrt", |user| disk::write(user, true)),
     //
-    starting(&["true"], test("exec_test", |_| processes::exec_test())),
-    test("fork_test", |_| processes::fork_test()),
+    starting(1, &["true"], test("exec_test", |_| processes::exec_test())),
+    starting(1, &[], test("fork_test", |_| processes::fork_test())),
     test("jmp_test", |_| processes::jumps()),
     test("misc_rtns_1", |_| processes::miscellaneous()),
     test("signal_test", |_| processes::signals()),
@@ -92,9 +94,9 @@ pub static ALL: &[SubTest] = &[
     test("tcp_test", |_| network::tcp()),
     test("udp_test", |_| network::udp()),
     //
-    starting(&["sh", "ls"], test("shell_rtns_1", |user| shell::list(user))),
-    starting(&["sh", "sort", "wc"], test("shell_rtns_2", |user| shell::pipeline(user))),
-    starting(&["sh"], test("shell_rtns_3", |user| shell::script(user))),
+    starting(2, &["sh", "ls"], test("shell_rtns_1", |user| shell::list(user))),
+    starting(4, &["sh", "sort", "wc"], test("shell_rtns_2", |user| shell::pipeline(user))),
+    starting(1, &["sh"], test("shell_rtns_3", |user| shell::script(user))),
 ];
 
 /// The sub-test of this name.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::alone::{alone, leaving_nothing, limit_tasks};
+use crate::originals::on_path;
 use crate::processes::Children;
 use experiment::Outcome;
 use rustix::process::{Pid, Signal, kill_process};
@@ -85,7 +86,7 @@ fn every_sub_test_does_its_work_and_leaves_nothing() {
                 directory: place.path().into(),
                 file_kib: 8,
                 sync: false,
-                random: Random::new(1),
+                random: Random::new(1, 0),
             };
             // In a process with one thread, as that of a user: signals find the right one.
             let mut process = Children::default();
@@ -196,51 +197,48 @@ fn m15_users_that_cannot_be_forked_leave_nothing() {
 }
 
 #[test]
-fn p2_sigkill_of_a_trial_in_its_middle_leaves_nothing_that_the_next_does_not_remove() {
-    alone(
-        "jobmix::tests::p2_sigkill_of_a_trial_in_its_middle_leaves_nothing_that_the_next_does_not_remove",
-        || {
-            let place = tempfile::tempdir().unwrap();
-            let (_, _, plan) =
-                plan(200, &[("jobs", "1_000_000"), ("directory", place.path().to_str().unwrap())]).unwrap();
-            let mut trial = Children::default();
-            trial
-                .fork(|| {
-                    let users = plan.clone();
-                    u8::from(users.run().is_err())
-                })
-                .unwrap();
-            let pid = fs::read_to_string("/proc/thread-self/children").unwrap();
-            let pid: i32 = pid.trim().parse().unwrap();
-            let users = || {
-                let users =
-                    fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-                users.split_whitespace().map(str::to_string).collect::<Vec<_>>()
-            };
-            let made_by = |pids: &[String]| {
-                let table = fs::read_to_string("/proc/sysvipc/sem").unwrap();
-                let keys: Vec<u32> =
-                    table.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
-                let key = |pid: &String| machine::system_v_key(pid.parse().unwrap()) as u32;
-                pids.iter().filter(|pid| keys.contains(&key(pid))).count()
-            };
-            // Most users are in the middle of a job.
-            while made_by(&users()) < 20 {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            let users = users();
-            kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-            assert!(trial.wait_all().is_err());
-            while users
-                .iter()
-                .any(|user| fs::read_to_string(format!("/proc/{user}/cmdline")).is_ok_and(|c| !c.is_empty()))
-            {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            assert_eq!(entries(place.path()), 1);
-            leaving_nothing(|| run(1, &[("jobs", "1"), ("directory", place.path().to_str().unwrap())]))
-                .unwrap();
-            assert_eq!((made_by(&users), entries(place.path())), (0, 0));
-        },
-    );
+fn p2_what_a_trial_leaves_that_is_killed_in_its_middle_is_removed_by_others() {
+    alone("jobmix::tests::p2_what_a_trial_leaves_that_is_killed_in_its_middle_is_removed_by_others", || {
+        let place = tempfile::tempdir().unwrap();
+        let (_, _, plan) =
+            plan(200, &[("jobs", "1_000_000"), ("directory", place.path().to_str().unwrap())]).unwrap();
+        let mut trial = Children::default();
+        trial
+            .fork(|| {
+                let users = plan.clone();
+                u8::from(users.run().is_err())
+            })
+            .unwrap();
+        let pid = fs::read_to_string("/proc/thread-self/children").unwrap();
+        let pid: i32 = pid.trim().parse().unwrap();
+        let users = || {
+            let users = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+            users.split_whitespace().map(str::to_string).collect::<Vec<_>>()
+        };
+        let made_by = |pids: &[String]| {
+            let table = fs::read_to_string("/proc/sysvipc/sem").unwrap();
+            let keys: Vec<u32> =
+                table.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+            let key = |pid: &String| machine::system_v_key(pid.parse().unwrap()) as u32;
+            pids.iter().filter(|pid| keys.contains(&key(pid))).count()
+        };
+        // Most users are in the middle of a job.
+        while made_by(&users()) < 20 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let users = users();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+        assert!(trial.wait_all().is_err());
+        while users
+            .iter()
+            .any(|user| fs::read_to_string(format!("/proc/{user}/cmdline")).is_ok_and(|c| !c.is_empty()))
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(entries(place.path()), 1);
+        machine::remove_leftovers();
+        // The next trial removes the files.
+        leaving_nothing(|| run(1, &[("jobs", "1"), ("directory", place.path().to_str().unwrap())])).unwrap();
+        assert_eq!((made_by(&users), entries(place.path())), (0, 0));
+    });
 }

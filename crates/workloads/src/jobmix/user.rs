@@ -1,8 +1,8 @@
 //! One user: what the sub-tests work with, and how it does its jobs.
 
 use super::mix::Mix;
-use super::random::Random;
 use crate::Failure;
+use crate::random::Random;
 use std::fmt::Display;
 use std::path::PathBuf;
 
