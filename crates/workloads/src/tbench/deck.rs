@@ -225,5 +225,11 @@ mod tests {
             let found = follows[&(after.word(), next.word())] / leaves[after.word()];
             assert!((found - share).abs() < 0.01, "{} after {}: {found}", next.word(), after.word());
         }
+        let is_read = |operation: &Operation| operation.kind == Kind::ReadX;
+        let runs = deck.chunk_by(|one, next| is_read(one) == is_read(next)).filter(|run| is_read(&run[0]));
+        let lengths: Vec<usize> = runs.map(<[Operation]>::len).collect();
+        assert_eq!((124_199.0 / lengths.len() as f64 * 10.0).round(), 38.0);
+        let longest = *lengths.iter().max().unwrap();
+        assert!((20..60).contains(&longest), "{longest}");
     }
 }
