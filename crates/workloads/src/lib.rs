@@ -25,6 +25,8 @@ mod jobmix;
 mod lock_busy;
 mod mixed;
 mod netperf;
+#[cfg(test)]
+mod no_lock;
 mod originals;
 pub mod process_crew;
 mod processes;

@@ -2,6 +2,7 @@
 //! kduel; and locktorture itself, where the kernel has it.
 
 mod chances;
+mod nest;
 mod round;
 
 use crate::originals::{self, locktorture};

@@ -72,31 +72,11 @@ fn rate(member: &Member, round: &Round) -> f64 {
 mod tests {
     use super::super::round::{Layout, Observe};
     use super::*;
+    use crate::no_lock::NoLock;
     use locks::{Lock, Tas, Unavailable, Visitor};
     use std::collections::BTreeMap;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
-
-    /// Runs the section without keeping anybody out.
-    struct NoLock;
-
-    // SAFETY: it is not safe, which is what the test is about: sections overlap and the counter loses some of them.
-    unsafe impl Lock for NoLock {
-        const NAME: &'static str = "no-lock";
-        const SUMMARY: &'static str = "none";
-        type Context = ();
-
-        fn new() -> Result<Self, Unavailable> {
-            Ok(NoLock)
-        }
-
-        fn with<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-            // The optimiser must not join the sections of a thread to one.
-            let result = std::hint::black_box(section());
-            std::hint::black_box(self);
-            result
-        }
-    }
 
     fn plan(end: End) -> Plan {
         Plan {

@@ -90,25 +90,8 @@ mod tests {
     use super::super::priority::Priorities;
     use super::super::round::Plan;
     use super::*;
-    use locks::{Futex3State, Unavailable};
-
-    /// Lets everybody in.
-    struct NoLock;
-
-    // SAFETY: it is not safe, which is what the test is about: sections overlap, and the workload must notice.
-    unsafe impl Lock for NoLock {
-        const NAME: &'static str = "no-lock";
-        const SUMMARY: &'static str = "none";
-        type Context = ();
-
-        fn new() -> Result<Self, Unavailable> {
-            Ok(NoLock)
-        }
-
-        fn with<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-            section()
-        }
-    }
+    use crate::no_lock::NoLock;
+    use locks::Futex3State;
 
     fn plan() -> Plan {
         Plan {

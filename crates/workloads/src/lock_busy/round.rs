@@ -206,7 +206,8 @@ fn store_fence() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use locks::{Ttas, Unavailable};
+    use crate::no_lock::NoLock;
+    use locks::Ttas;
 
     fn plan() -> Plan {
         Plan {
@@ -219,24 +220,6 @@ mod tests {
             busy_fences: 10,
             busy_rest: Duration::from_micros(10),
             tick_ns: 1,
-        }
-    }
-
-    /// Lets everybody in.
-    struct NoLock;
-
-    // SAFETY: it is not safe, which is what the test is about: sections overlap, and the workload must notice.
-    unsafe impl Lock for NoLock {
-        const NAME: &'static str = "no-lock";
-        const SUMMARY: &'static str = "none";
-        type Context = ();
-
-        fn new() -> Result<Self, Unavailable> {
-            Ok(NoLock)
-        }
-
-        fn with<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-            section()
         }
     }
 

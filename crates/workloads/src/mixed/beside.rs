@@ -67,12 +67,15 @@ impl Beside {
         let seed = trial.seed();
         let process = Process::start(|| told.first().map_or(1, |told| repeat(&load.part, seed, told)))
             .map_err(|error| spawn(1, &error))?;
-        let running = Running { process, told, load };
-        let ended = wait_for([Some(&running.process), None], Some(running.load.lead))?;
-        if ended[0] {
+        let lead = load.lead;
+        // From here on an error ends all that was started.
+        let beside = Beside { running: Some(Running { process, told, load }) };
+        if let Some(running) = &beside.running
+            && wait_for([Some(&running.process), None], Some(lead))?[0]
+        {
             return Err(running.ended_early());
         }
-        Ok(Beside { running: Some(running) })
+        Ok(beside)
     }
 
     /// Runs the measured part to its end, in a process of its own, and returns what it yielded.

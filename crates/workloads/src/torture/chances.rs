@@ -93,10 +93,11 @@ impl Chances {
         chances
     }
 
-    /// What the `nth` acquisition of this thread is for, from 1; to be asked for each once, in their order.
+    /// What the `nth` acquisition of this thread is for, from 1, if it is for anything; to be asked for each once, in
+    /// their order.
     #[inline(always)]
-    pub fn due(&mut self, nth: u64) -> Due {
-        if nth == self.soonest { self.draw() } else { Due::default() }
+    pub fn due(&mut self, nth: u64) -> Option<Due> {
+        (nth == self.soonest).then(|| self.draw())
     }
 
     #[cold]
@@ -176,7 +177,7 @@ mod tests {
         let mut chances = Chances::new(rarity, spread, 7, 0, 1);
         let mut counts = [0; 4];
         for nth in 1..=of {
-            let Due { rest, short, long, yields } = chances.due(nth);
+            let Due { rest, short, long, yields } = chances.due(nth).unwrap_or_default();
             for (count, came) in counts.iter_mut().zip([rest, short, long, yields]) {
                 *count += u64::from(came);
             }

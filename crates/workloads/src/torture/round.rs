@@ -1,6 +1,7 @@
 //! One round: threads that take one lock, with pauses.
 
 use super::chances::{Chances, Due, Holds, REST, Random, Rarity, SHORT_HOLD, Spread};
+use super::nest::Nest;
 use crate::Failure;
 use crate::clock::{now_ns, seconds_between};
 use crate::crew::{self, Gate};
@@ -164,11 +165,7 @@ impl<L: Lock> Scene<L> {
         }
         let rarity = Rarity::of(plan.holds, plan.threads, plan.long_hold);
         let chances = Chances::new(rarity, plan.spread, plan.seed, index, plan.threads);
-        let mut nest = Nest {
-            locks: &self.nested,
-            contexts: (0..plan.nested).map(|_| L::Context::default()).collect(),
-            random: Random::new(plan.seed, index),
-        };
+        let mut nest = Nest::new(&self.nested, Random::new(plan.seed, index));
         if !gate.wait() {
             return None;
         }
@@ -177,9 +174,7 @@ impl<L: Lock> Scene<L> {
             Holds::Mutex => 5 * plan.long_hold,
         };
         let mut member = match plan.nested {
-            0 => self.torture(index, chances, long_hold, |section| {
-                section();
-            }),
+            0 => self.torture(index, chances, long_hold, |section| section()),
             _ => self.torture(index, chances, long_hold, |section| nest.within(section)),
         };
         member.ended_ns = now_ns();
@@ -195,10 +190,11 @@ impl<L: Lock> Scene<L> {
         mut around: impl FnMut(&mut dyn FnMut()),
     ) -> Member {
         let (mut member, mut context) = (Member::default(), L::Context::default());
-        let me = index as u32 + 1;
+        let (me, mut tries) = (index as u32 + 1, 0);
         loop {
-            let due = chances.due(member.acquisitions + 1);
-            if due.rest {
+            tries += 1;
+            let due = chances.due(tries);
+            if due.is_some_and(|due| due.rest) {
                 sleep(REST);
             }
             around(&mut || {
@@ -206,7 +202,7 @@ impl<L: Lock> Scene<L> {
                     let before = self.inside.0.load(Ordering::Relaxed);
                     self.inside.0.store(me, Ordering::Relaxed);
                     *counter += 1;
-                    if due != Due::default() {
+                    if let Some(due) = due {
                         hold(due, long_hold, &mut member);
                     }
                     let after = self.inside.0.load(Ordering::Relaxed);
@@ -253,61 +249,11 @@ fn turn_for(time: Duration) {
     }
 }
 
-/// The further locks of a thread.
-struct Nest<'a, L: Lock> {
-    locks: &'a [Guarded<L, ()>],
-    contexts: Vec<L::Context>,
-    random: Random,
-}
-
-impl<L: Lock> Nest<'_, L> {
-    /// Calls `section` under a random part of the locks; one time in a hundred, if there is any, under them without it.
-    fn within(&mut self, section: &mut dyn FnMut()) {
-        let mask = self.random.next() >> 32 & ((1 << self.locks.len()) - 1);
-        let skip = mask != 0 && (self.random.next() >> 32).is_multiple_of(100);
-        let mut nothing = || ();
-        take(self.locks, &mut self.contexts, mask, if skip { &mut nothing } else { section });
-    }
-}
-
-/// Takes the locks whose bit is set, always in the same order, and calls `section`.
-fn take<L: Lock>(
-    locks: &[Guarded<L, ()>],
-    contexts: &mut [L::Context],
-    mask: u64,
-    section: &mut dyn FnMut(),
-) {
-    match (locks.split_first(), contexts.split_first_mut()) {
-        (Some((lock, locks)), Some((context, contexts))) if mask & 1 != 0 => {
-            lock.with(context, |()| take(locks, contexts, mask >> 1, section));
-        }
-        (Some((_, locks)), Some((_, contexts))) => take(locks, contexts, mask >> 1, section),
-        _ => section(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use locks::{Ttas, Unavailable};
-
-    /// Lets everybody in, as locktorture's lock_busted does.
-    struct Busted;
-
-    // SAFETY: it is not safe, which is what the test is about: sections overlap, and the workload must notice.
-    unsafe impl Lock for Busted {
-        const NAME: &'static str = "busted";
-        const SUMMARY: &'static str = "none";
-        type Context = ();
-
-        fn new() -> Result<Self, Unavailable> {
-            Ok(Busted)
-        }
-
-        fn with<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-            section()
-        }
-    }
+    use crate::no_lock::NoLock;
+    use locks::Ttas;
 
     fn plan() -> Plan {
         Plan {
@@ -325,11 +271,11 @@ mod tests {
     }
 
     #[test]
-    fn a_busted_lock_is_an_invariant_failure_that_names_it() {
-        let caught = (0..20).find_map(|_| (&plan()).visit::<Busted>().unwrap().check("busted").err());
+    fn a_broken_lock_is_an_invariant_failure_that_names_it() {
+        let caught = (0..20).find_map(|_| (&plan()).visit::<NoLock>().unwrap().check("no-lock").err());
         let caught = caught.unwrap();
         assert!(matches!(caught, Failure::Invariant(_)));
-        assert!(caught.to_string().contains("the lock `busted` is broken"), "{caught}");
+        assert!(caught.to_string().contains("the lock `no-lock` is broken"), "{caught}");
     }
 
     #[test]
