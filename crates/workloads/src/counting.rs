@@ -115,13 +115,14 @@ impl Looping {
         let work = |index: usize, gate: &Gate| {
             let slot = slots.get(index).ok_or_else(|| Failure::Invariant(format!("no task {index}")))?;
             let task = Task { index, batch: self.batch, slot, gate, arrived: Cell::new(false) };
-            let done = self.place(index).and_then(|()| body(&task));
+            let done = self.place(index).and_then(|()| body(&task)).and_then(|()| match task.arrived.get() {
+                true => Ok(()),
+                false => Err(Failure::Invariant(format!("task {index} did not loop"))),
+            });
             if done.is_err() {
                 alarm.ring();
-            }
-            // The others wait until all have come. A process that ends is not waited for.
-            if !task.arrived.get() && self.mode == Mode::Thread && gate.wait() && done.is_ok() {
-                return Err(Failure::Invariant(format!("task {index} did not loop")));
+                // The others wait until all have come. A process that ends is not waited for.
+                let _ = self.mode == Mode::Thread && !task.arrived.get() && gate.wait();
             }
             done
         };
@@ -339,6 +340,8 @@ mod tests {
                     let error = result.unwrap_err().to_string();
                     assert!(error.ends_with("on purpose"), "{error}");
                 }
+                let lazy = leaving_nothing(|| looping(mode, UNTIL_IT_FAILS).run(|_| Ok(()))).unwrap_err();
+                assert!(lazy.to_string().contains("did not loop"), "{lazy}");
             }
         });
     }

@@ -126,7 +126,7 @@ mod tests {
                     Err(error) => {
                         let refused = mode == "thread" && test.name.starts_with("brk");
                         assert!(refused, "{} {set:?}: {error}", test.name);
-                        assert!(error.to_string().contains("take mode=process"), "{error}");
+                        assert!(error.to_string().contains("Take mode=process"), "{error}");
                     }
                 }
             }

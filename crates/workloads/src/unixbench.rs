@@ -18,12 +18,13 @@ struct Special<'a> {
     about: &'a str,
     source: &'a str,
     parameters: Vec<Parameter>,
+    runtime_s: f64,
     requirement: &'a str,
 }
 
 fn description(special: Special) -> Description {
     let mut parameters = special.parameters;
-    parameters.extend(counting::parameters(2.0));
+    parameters.extend(counting::parameters(special.runtime_s));
     Description {
         name: special.name.into(),
         summary: special.summary.into(),

@@ -13,14 +13,22 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub const TESTS: &[Test] = &[
     Test::new("lock1", "fcntl, a write lock on an own file and its release in turn", lock1).with_files(1),
-    Test::new("lock2", "fcntl, a write lock on the same file and its release in turn", lock2).with_files(1),
-    Test::new("pthread_mutex1", "lock and unlock of one mutex", pthread_mutex1),
+    Test::new("lock2", "fcntl, a write lock on the same file and its release in turn", lock2)
+        .with_files(1)
+        .about(OF_PROCESSES),
+    Test::new("pthread_mutex1", "lock and unlock of one mutex", pthread_mutex1).with_one_mutex(),
     Test::new("pthread_mutex2", "lock and unlock of an own mutex", pthread_mutex2),
-    Test::new("pthread_mutex3", "addition to a common variable under one mutex", pthread_mutex3),
-    Test::new("pthread_mutex4", "addition to a variable on the stack under one mutex", pthread_mutex4),
-    Test::new("pthread_mutex5", "addition to a variable of the thread under one mutex", pthread_mutex5),
+    Test::new("pthread_mutex3", "addition to a common variable under one mutex", pthread_mutex3)
+        .with_one_mutex(),
+    Test::new("pthread_mutex4", "addition to a variable on the stack under one mutex", pthread_mutex4)
+        .with_one_mutex(),
+    Test::new("pthread_mutex5", "addition to a variable of the thread under one mutex", pthread_mutex5)
+        .with_one_mutex(),
     Test::new("posix_semaphore1", "sem_wait and sem_post of an own semaphore", posix_semaphore1),
 ];
+
+const OF_PROCESSES: &str = "The locks of fcntl belong to the process, so threads never wait for one another, though they \
+                            contend for the list of locks of the file.";
 
 fn lock1(site: &Site) -> Result<Counted, Failure> {
     file_locks(site, |index| site.directory()?.unnamed_file(&index.to_string()))

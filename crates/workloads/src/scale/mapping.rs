@@ -5,17 +5,6 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 use std::os::fd::OwnedFd;
 use std::ptr;
 
-/// What lies behind a mapping.
-#[derive(Debug, Clone, Copy)]
-pub enum Backing<'a> {
-    /// Nothing.
-    Anonymous,
-    /// A file, whose pages are copied when they are written.
-    PrivateFile(&'a OwnedFd),
-    /// A file, whose pages are written.
-    SharedFile(&'a OwnedFd),
-}
-
 /// A mapping that can be written, until it is dropped.
 #[derive(Debug)]
 pub struct Mapping {
@@ -24,21 +13,18 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `bytes`.
+    /// Maps `bytes`: of a file, shared or private, or of none.
     ///
     /// # Errors
     /// When the kernel does not.
     #[inline]
-    pub fn new(bytes: usize, backing: Backing) -> Result<Mapping, Errno> {
+    pub fn new(bytes: usize, file: Option<&OwnedFd>, flags: MapFlags) -> Result<Mapping, Errno> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at a place of the kernel's choice overlaps nothing. Files have the length that is mapped.
+        // SAFETY: no place is asked for, so the kernel chooses one where nothing is. Nobody shrinks the file.
         let start = unsafe {
-            match backing {
-                Backing::Anonymous => mmap_anonymous(ptr::null_mut(), bytes, access, MapFlags::PRIVATE),
-                Backing::PrivateFile(file) => {
-                    mmap(ptr::null_mut(), bytes, access, MapFlags::PRIVATE, file, 0)
-                }
-                Backing::SharedFile(file) => mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, file, 0),
+            match file {
+                None => mmap_anonymous(ptr::null_mut(), bytes, access, flags),
+                Some(file) => mmap(ptr::null_mut(), bytes, access, flags, file, 0),
             }
         }?;
         Ok(Mapping { start: start.cast(), bytes })

@@ -1,13 +1,13 @@
 //! Tests that go for the locks of an address space: page faults, mappings, the break, flushes of the TLB.
 
-use super::mapping::{Backing, Mapping};
+use super::mapping::Mapping;
 use super::{Site, Test, broken, same};
 use crate::Failure;
 use crate::counting::Counted;
 use crate::shared::Semantics;
 use rustix::fs::ftruncate;
 use rustix::io::Errno;
-use rustix::mm::Advice;
+use rustix::mm::{Advice, MapFlags};
 use rustix::param::page_size;
 use std::os::fd::OwnedFd;
 
@@ -17,12 +17,14 @@ const MAPPED: usize = 128 * MIB;
 
 pub const TESTS: &[Test] = &[
     Test::new("page_fault1", "first write to a page of 128 MiB of anonymous memory", page_fault1)
+        .about(HUGE_PAGES)
         .with_memory(MAPPED as u64),
     Test::new(
         "page_fault2",
         "first write to a page of a private mapping of an own file of 128 MiB",
         page_fault2,
     )
+    .about(HUGE_PAGES)
     .with_files(1)
     .with_memory(2 * MAPPED as u64),
     Test::new(
@@ -30,6 +32,7 @@ pub const TESTS: &[Test] = &[
         "first write to a page of a shared mapping of an own file of 128 MiB",
         page_fault3,
     )
+    .about(HUGE_PAGES)
     .with_files(1)
     .with_memory(MAPPED as u64),
     Test::new("mmap1", "mmap and munmap of 128 MiB of anonymous memory", mmap1),
@@ -54,31 +57,45 @@ pub const TESTS: &[Test] = &[
     .with_memory(MAPPED as u64),
 ];
 
-const BREAK_OF_THREADS: &str = "the threads of a process have one break, and each would set it to a value of its own: \
-                                what an operation does then is a matter of chance, and memory in use would be unmapped";
+const HUGE_PAGES: &str = "Where a fault brings a huge page all its pages are counted; with strict semantics the kernel \
+                          is advised against huge pages.";
+
+const BREAK_OF_THREADS: &str = "The threads of a process have one break, and each would set it to a value of its own: \
+                                what an operation does then is a matter of chance, and memory in use would be \
+                                unmapped. So it is not done by threads.";
+
+/// What is mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Anonymous,
+    PrivateFile,
+    SharedFile,
+}
+
+impl Source {
+    /// The file of a task, if it has one.
+    fn file(self, site: &Site, index: usize) -> Result<Option<OwnedFd>, Failure> {
+        match self {
+            Source::Anonymous => Ok(None),
+            _ => site.directory()?.file_with_space(&index.to_string(), MAPPED as u64).map(Some),
+        }
+    }
+
+    fn flags(self) -> MapFlags {
+        if self == Source::SharedFile { MapFlags::SHARED } else { MapFlags::PRIVATE }
+    }
+}
 
 fn page_fault1(site: &Site) -> Result<Counted, Failure> {
-    page_faults(site, |_| Ok(None), |_| Backing::Anonymous, page_size())
+    page_faults(site, Source::Anonymous, page_size())
 }
 
 fn page_fault2(site: &Site) -> Result<Counted, Failure> {
-    page_faults(site, |index| own_file(site, index).map(Some), private, page_size())
+    page_faults(site, Source::PrivateFile, page_size())
 }
 
 fn page_fault3(site: &Site) -> Result<Counted, Failure> {
-    page_faults(site, |index| own_file(site, index).map(Some), shared, page_size())
-}
-
-fn own_file(site: &Site, index: usize) -> Result<OwnedFd, Failure> {
-    site.directory()?.file_with_space(&index.to_string(), MAPPED as u64)
-}
-
-fn private(file: Option<&OwnedFd>) -> Backing<'_> {
-    file.map_or(Backing::Anonymous, Backing::PrivateFile)
-}
-
-fn shared(file: Option<&OwnedFd>) -> Backing<'_> {
-    file.map_or(Backing::Anonymous, Backing::SharedFile)
+    page_faults(site, Source::SharedFile, page_size())
 }
 
 /// Pages that one fault can bring at most: those of a huge page.
@@ -86,19 +103,13 @@ const PAGES_PER_FAULT: u64 = 512;
 
 /// Writes to every page of a new mapping and unmaps it. `step` is that from page to page, except in tests that
 /// break the work.
-fn page_faults(
-    site: &Site,
-    file: impl Fn(usize) -> Result<Option<OwnedFd>, Failure> + Sync,
-    backing: impl Fn(Option<&OwnedFd>) -> Backing<'_> + Sync,
-    step: usize,
-) -> Result<Counted, Failure> {
+fn page_faults(site: &Site, source: Source, step: usize) -> Result<Counted, Failure> {
     let pages = MAPPED / page_size();
     site.run(|task| {
-        let file = file(task.index())?;
-        let backing = backing(file.as_ref());
+        let file = source.file(site, task.index())?;
         let before = faults_of_this_thread();
         task.until_stopped(|| {
-            let mapping = Mapping::new(MAPPED, backing).map_err(|error| broken("mmap", error))?;
+            let mapping = map(MAPPED, file.as_ref(), source.flags())?;
             if site.semantics == Semantics::Strict {
                 mapping.advise(0, MAPPED, Advice::LinuxNoHugepage).or_else(without_huge_pages)?;
             }
@@ -137,12 +148,13 @@ fn faults_of_this_thread() -> u64 {
     (usage.ru_minflt + usage.ru_majflt) as u64
 }
 
+#[inline]
+fn map(bytes: usize, file: Option<&OwnedFd>, flags: MapFlags) -> Result<Mapping, Failure> {
+    Mapping::new(bytes, file, flags).map_err(|error| broken("mmap", error))
+}
+
 fn mmap1(site: &Site) -> Result<Counted, Failure> {
-    site.run(|task| {
-        task.repeat(1, || {
-            Mapping::new(MAPPED, Backing::Anonymous).map(drop).map_err(|error| broken("mmap", error))
-        })
-    })
+    site.run(|task| task.repeat(1, || map(MAPPED, None, MapFlags::PRIVATE).map(drop)))
 }
 
 fn mmap2(site: &Site) -> Result<Counted, Failure> {
@@ -150,9 +162,7 @@ fn mmap2(site: &Site) -> Result<Counted, Failure> {
         let file = site.directory()?.unnamed_file(&task.index().to_string())?;
         // Nobody touches it, so it needs no space.
         ftruncate(&file, MAPPED as u64).map_err(|error| broken("ftruncate", error))?;
-        task.repeat(1, || {
-            Mapping::new(MAPPED, Backing::PrivateFile(&file)).map(drop).map_err(|error| broken("mmap", error))
-        })
+        task.repeat(1, || map(MAPPED, Some(&file), MapFlags::PRIVATE).map(drop))
     })
 }
 
@@ -197,32 +207,27 @@ fn set_break(place: usize) -> Result<(), Failure> {
 }
 
 fn tlb_flush1(site: &Site) -> Result<Counted, Failure> {
-    flushes(site, MAPPED, |index| own_file(site, index).map(Some), private, Advice::LinuxDontNeed, 0)
+    flushes(site, Source::PrivateFile, MAPPED, Advice::LinuxDontNeed)
 }
 
 fn tlb_flush2(site: &Site) -> Result<Counted, Failure> {
-    flushes(site, MIB, |_| Ok(None), private, Advice::LinuxDontNeed, 0)
+    flushes(site, Source::Anonymous, MIB, Advice::LinuxDontNeed)
 }
 
 fn tlb_flush3(site: &Site) -> Result<Counted, Failure> {
-    flushes(site, MAPPED, |index| own_file(site, index).map(Some), shared, Advice::LinuxDontNeed, 1)
+    flushes(site, Source::SharedFile, MAPPED, Advice::LinuxDontNeed)
 }
 
-/// Writes 1 to every page of a new mapping and advises the kernel to drop it, after which `expected` must be found there.
-fn flushes(
-    site: &Site,
-    bytes: usize,
-    file: impl Fn(usize) -> Result<Option<OwnedFd>, Failure> + Sync,
-    backing: impl Fn(Option<&OwnedFd>) -> Backing<'_> + Sync,
-    advice: Advice,
-    expected: u8,
-) -> Result<Counted, Failure> {
+/// Writes to every page of a new mapping and gives the kernel `advice` about it, which makes it drop the page, except in
+/// tests that break the work.
+fn flushes(site: &Site, source: Source, bytes: usize, advice: Advice) -> Result<Counted, Failure> {
+    // What is dropped of a shared file is still in the file.
+    let expected = u8::from(source == Source::SharedFile);
     site.run(|task| {
-        let file = file(task.index())?;
-        let backing = backing(file.as_ref());
+        let file = source.file(site, task.index())?;
         let page_bytes = page_size();
         task.until_stopped(|| {
-            let mapping = Mapping::new(bytes, backing).map_err(|error| broken("mmap", error))?;
+            let mapping = map(bytes, file.as_ref(), source.flags())?;
             for place in (0..bytes).step_by(page_bytes) {
                 mapping.write(place, 1);
                 mapping.advise(place, page_bytes, advice).map_err(|error| broken("madvise", error))?;
@@ -252,12 +257,12 @@ mod tests {
             for mode in [Mode::Process, Mode::Thread] {
                 let one_page_only = |runtime| {
                     let site = site(mode, Semantics::Original, runtime);
-                    leaving_nothing(|| page_faults(&site, |_| Ok(None), private, 0))
+                    leaving_nothing(|| page_faults(&site, Source::Anonymous, 0))
                 };
                 let error = patiently(one_page_only).unwrap_err().to_string();
                 assert!(error.contains("pages were written, with"), "{error}");
                 let site = site(mode, Semantics::Original, UNTIL_IT_FAILS);
-                let no_flush = || flushes(&site, MIB, |_| Ok(None), private, Advice::Normal, 0);
+                let no_flush = || flushes(&site, Source::Anonymous, MIB, Advice::Normal);
                 let error = leaving_nothing(no_flush).unwrap_err().to_string();
                 assert!(error.contains("holds what it held before"), "{error}");
             }

@@ -18,6 +18,7 @@ pub struct Test {
     pub(super) operation: &'static str,
     pub(super) run: fn(&Site) -> Result<Counted, Failure>,
     needs: Needs,
+    caveat: Caveat,
 }
 
 /// What each task of a test needs.
@@ -35,6 +36,19 @@ struct Needs {
     not_by_threads: Option<&'static str>,
 }
 
+/// What a reader must know about a test.
+#[derive(Debug, Clone, Copy)]
+enum Caveat {
+    None,
+    /// Of what it does.
+    About(&'static str),
+    /// All want one mutex, of which processes each have a copy with original semantics.
+    OneMutex,
+}
+
+const ONE_MUTEX: &str = "With original semantics processes each have a copy of the mutex, so that nobody contends for \
+                         it; with strict semantics it lies in memory that they share.";
+
 impl Test {
     pub(super) const fn new(
         name: &'static str,
@@ -43,7 +57,7 @@ impl Test {
     ) -> Test {
         let needs =
             Needs { files: 0, memory_bytes: 0, directory: false, partner: false, not_by_threads: None };
-        Test { name, operation, run, needs }
+        Test { name, operation, run, needs, caveat: Caveat::None }
     }
 
     /// A test whose tasks have so many open files each, which lie in a directory.
@@ -77,10 +91,22 @@ impl Test {
         self
     }
 
+    /// A test of which readers must know this.
+    pub(super) const fn about(mut self, caveat: &'static str) -> Test {
+        self.caveat = Caveat::About(caveat);
+        self
+    }
+
+    /// A test in which all want one mutex.
+    pub(super) const fn with_one_mutex(mut self) -> Test {
+        self.caveat = Caveat::OneMutex;
+        self
+    }
+
     /// Whether all that `tasks` tasks need is there.
     fn room(&self, mode: Mode, tasks: u64) -> Result<(), Failure> {
         if let (Mode::Thread, Some(why)) = (mode, self.needs.not_by_threads) {
-            return Err(Failure::Refused(format!("{why}; take mode=process")));
+            return Err(Failure::Refused(format!("{why} Take mode=process.")));
         }
         let needed = self.needs.memory_bytes * tasks;
         if let Some(available) = available_bytes().filter(|available| needed > *available) {
@@ -132,6 +158,11 @@ impl Workload for Test {
         parameters.iter_mut().filter(|parameter| parameter.name == "warmup").for_each(|warmup| {
             warmup.default = WARMUP_S.into();
         });
+        let caveat = match self.caveat {
+            Caveat::None => self.needs.not_by_threads.unwrap_or_default(),
+            Caveat::About(text) => text,
+            Caveat::OneMutex => ONE_MUTEX,
+        };
         let operations = |help| Metric::new("", "ops/s", Direction::Higher, "operations per second", help);
         Description {
             name: format!("scale-{}", self.name),
@@ -140,7 +171,7 @@ impl Workload for Test {
                 "Tasks, which are processes or threads, each do one thing over and over: {}. All start at once. Each \
                  counts in memory of its own, and the counters are read at both ends of the measured time.\n\n\
                  With original semantics operations are divided by the time that was asked for, and with strict \
-                 ones by the time that passed. docs/workloads/scale.md says what else differs for some tests.",
+                 ones by the time that passed. {caveat}",
                 self.operation
             ),
             source: format!(
@@ -165,7 +196,10 @@ impl Workload for Test {
                 }
                 .secondary(),
             ],
-            requirements: vec!["as many tasks as the point says".into()],
+            requirements: vec![match self.needs.partner {
+                true => "twice as many tasks as the point says".into(),
+                false => "as many tasks as the point says".into(),
+            }],
         }
     }
 
@@ -199,6 +233,14 @@ impl Workload for Test {
         let rate = counted.sum() as f64 / seconds;
         trial.sample("rate", rate)?;
         trial.sample("rate_per_task", rate / tasks as f64)?;
+        if matches!(
+            (self.caveat, mode, site.semantics),
+            (Caveat::OneMutex, Mode::Process, Semantics::Original)
+        ) {
+            trial.note(
+                "each process has a copy of the mutex, so nobody contends for it; semantics=strict shares it",
+            );
+        }
         let (slowest, fastest) = counted.extremes();
         trial.counter("ops/s of the slowest task", slowest as f64 / seconds);
         trial.counter("ops/s of the fastest task", fastest as f64 / seconds);

@@ -31,6 +31,7 @@ impl Workload for Context {
                 &["free", "same", "apart"],
                 "where a pair runs: where the scheduler puts it, both on the same CPU, or on two CPUs",
             )],
+            runtime_s: 2.0,
             requirement: "two processes per copy",
         })
     }

@@ -25,11 +25,12 @@ impl Workload for ExecLoop {
                      passed. env is another program than UnixBench's, so rates are not those that UnixBench prints",
             parameters: vec![Parameter::integer(
                 "chain",
-                100,
+                20,
                 1,
                 1000,
                 "execve calls of a process before it ends",
             )],
+            runtime_s: 5.0,
             requirement: "env and true on PATH, and twice as many processes as the point says",
         })
     }

@@ -26,6 +26,7 @@ impl Workload for PipeThroughput {
                 65536,
                 "bytes of a write; what a pipe holds is the limit",
             )],
+            runtime_s: 2.0,
             requirement: "as many processes as the point says",
         })
     }

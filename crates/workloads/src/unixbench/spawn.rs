@@ -21,6 +21,7 @@ impl Workload for Spawn {
                     process must be reaped with its own id and status 0.",
             source: "`spawn`. The process leaves by _exit, without the clean-up of the C library",
             parameters: vec![],
+            runtime_s: 2.0,
             requirement: "twice as many processes as the point says",
         })
     }

@@ -23,6 +23,7 @@ impl Workload for SyscallMix {
                     answers must be the same each time.",
             source: "`syscall` (mix; later versions call getppid in place of getpid)",
             parameters: vec![],
+            runtime_s: 2.0,
             requirement: "as many processes as the point says",
         })
     }
