@@ -1,6 +1,7 @@
 //! io-uring: how many I/O operations per second threads get through rings of their own.
 
 mod conduct;
+mod queues;
 mod reads;
 mod ring;
 mod target;
@@ -53,7 +54,7 @@ impl Workload for IoUring {
             parameters: with_shared(parameters(), self.originals()),
             metrics: metrics(true, true),
             requirements: vec![
-                "io_uring: Linux 5.1 with kernel.io_uring_disabled=0, and no seccomp filter against it".into(),
+                "io_uring: Linux 5.4 with kernel.io_uring_disabled=0, and no seccomp filter against it".into(),
                 "locked memory of depth x bs per thread with `fixed-buffers`".into(),
                 "fio for `via`".into(),
             ],

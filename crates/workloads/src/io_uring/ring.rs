@@ -1,12 +1,14 @@
 //! The ring of one thread, with the file and the buffers that belong to it.
 
+use super::queues::Queues;
 use super::{Plan, Target};
 use crate::Failure;
-use io_uring::{IoUring, squeue};
+use rustix::io::Errno;
+use rustix::io_uring::{IoringSetupFlags, iovec};
+use rustix::process::{Resource, getrlimit};
 use std::cell::UnsafeCell;
 use std::fs::{self, File};
-use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 
 /// Buffers that the kernel registers with a ring at most.
 pub const MOST_BUFFERS: u32 = 16_384;
@@ -14,21 +16,20 @@ pub const MOST_BUFFERS: u32 = 16_384;
 const MOST_BYTES: u64 = 1 << 30;
 const PAGE_BYTES: usize = 4096;
 
-/// The set-up flags, from the oldest to the newest, with the kernel that brought them. Where the kernel says EINVAL, it
-/// is asked again without the newest of them.
-const FLAGS: [&str; 5] = [
-    "CQSIZE (Linux 5.5)",
-    "COOP_TASKRUN (5.19)",
-    "SINGLE_ISSUER (6.0)",
-    "DEFER_TASKRUN (6.1)",
-    "NO_SQARRAY (6.6)",
+/// The set-up flags from the oldest to the newest. Where the kernel says EINVAL, it is asked again without the newest.
+const FLAGS: [(IoringSetupFlags, &str); 5] = [
+    (IoringSetupFlags::CQSIZE, "CQSIZE (Linux 5.5)"),
+    (IoringSetupFlags::COOP_TASKRUN, "COOP_TASKRUN (5.19)"),
+    (IoringSetupFlags::SINGLE_ISSUER, "SINGLE_ISSUER (6.0)"),
+    (IoringSetupFlags::DEFER_TASKRUN, "DEFER_TASKRUN (6.1)"),
+    (IoringSetupFlags::NO_SQARRAY, "NO_SQARRAY (6.6)"),
 ];
 
 /// A ring, and what its operations use.
 pub struct Ring {
-    /// The ring itself.
-    pub uring: IoUring,
-    /// Why it is not as the original's would be on a new kernel.
+    /// Its queues.
+    pub queues: Queues,
+    /// What it lacks.
     pub note: Option<String>,
     /// The file that is read.
     pub file: Option<File>,
@@ -47,7 +48,11 @@ impl Ring {
     /// # Errors
     /// When the kernel refuses a part of it; the error says what would change that.
     pub fn new(plan: &Plan, target: &Target) -> Result<Ring, Failure> {
-        let (uring, left_out) = set_up(plan)?;
+        let (mut queues, note) = set_up(plan)?;
+        if plan.registered_ring {
+            // A kernel before 5.18 has no such thing, and the ring works without.
+            let _ = queues.register_ring();
+        }
         let file = target.file()?;
         let stride = (plan.bs as usize).next_multiple_of(PAGE_BYTES);
         let bytes = stride as u64 * u64::from(plan.depth);
@@ -58,9 +63,8 @@ impl Ring {
             )));
         }
         let pages = if file.is_some() { bytes as usize / PAGE_BYTES } else { 0 };
-        let buffers: Vec<Page> = (0..pages).map(|_| Page(UnsafeCell::new([0; PAGE_BYTES]))).collect();
-        let note = (!left_out.is_empty()).then(|| format!("this kernel has no {}", left_out.join(", no ")));
-        let ring = Ring { uring, note, file, buffers, stride };
+        let buffers = (0..pages).map(|_| Page(UnsafeCell::new([0; PAGE_BYTES]))).collect();
+        let ring = Ring { queues, note, file, buffers, stride };
         ring.register(plan)?;
         Ok(ring)
     }
@@ -68,17 +72,16 @@ impl Ring {
     fn register(&self, plan: &Plan) -> Result<(), Failure> {
         let Some(file) = &self.file else { return Ok(()) };
         if plan.registered_files {
-            let registered = self.uring.submitter().register_files(&[file.as_raw_fd()]);
-            registered.map_err(|error| refused("the file could not be registered", &error))?;
+            let registered = self.queues.register_file(file.as_fd());
+            registered.map_err(|error| refused("the file could not be registered", error))?;
         }
         if plan.fixed_buffers {
-            let vectors: Vec<libc::iovec> = (0..plan.depth as usize)
-                .map(|index| libc::iovec { iov_base: self.buffer(index).cast(), iov_len: plan.bs as usize })
+            let vectors: Vec<iovec> = (0..plan.depth as usize)
+                .map(|index| iovec { iov_base: self.buffer(index).cast(), iov_len: plan.bs as usize })
                 .collect();
-            // SAFETY: the buffers live as long as the ring, which is dropped first; see
-            // `leave_buffers` for operations that are then in flight.
-            let registered = unsafe { self.uring.submitter().register_buffers(&vectors) };
-            registered.map_err(|error| refused("the buffers could not be registered", &error))?;
+            // SAFETY: the queues are dropped before the buffers. See also `leave_buffers`.
+            let registered = unsafe { self.queues.register_buffers(&vectors) };
+            registered.map_err(|error| refused("the buffers could not be registered", error))?;
         }
         Ok(())
     }
@@ -94,51 +97,50 @@ impl Ring {
         self.stride
     }
 
-    /// Forgets the buffers, so that the kernel can go on writing to them.
+    /// Forgets the buffers, so that they are there for operations that are still in flight.
     pub fn leave_buffers(&mut self) {
         std::mem::forget(std::mem::take(&mut self.buffers));
     }
 }
 
-/// A ring with as many of the flags as the kernel takes, and those that were left out.
-fn set_up(plan: &Plan) -> Result<(IoUring, &'static [&'static str]), Failure> {
-    for taken in (0..=FLAGS.len()).rev() {
-        let mut builder = IoUring::<squeue::Entry>::builder();
-        builder.dontfork();
-        if plan.polled {
-            builder.setup_iopoll();
-        }
-        for flag in 0..taken {
-            match flag {
-                0 => builder.setup_cqsize(plan.depth),
-                1 => builder.setup_coop_taskrun(),
-                2 => builder.setup_single_issuer(),
-                3 => builder.setup_defer_taskrun(),
-                _ => builder.setup_no_sqarray(),
-            };
-        }
-        match builder.build(plan.depth) {
-            Ok(uring) => return Ok((uring, FLAGS.get(taken..).unwrap_or_default())),
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) && taken > 0 => {}
-            Err(error) => return Err(refused("io_uring could not be set up", &error)),
+/// Queues with as many of the flags as the kernel takes, and what is to be said of those that it does not.
+fn set_up(plan: &Plan) -> Result<(Queues, Option<String>), Failure> {
+    let polled = if plan.polled { IoringSetupFlags::IOPOLL } else { IoringSetupFlags::empty() };
+    let mut taken = FLAGS.len();
+    loop {
+        let (with, without) = FLAGS.split_at(taken);
+        let flags = with.iter().fold(polled, |flags, (flag, _)| flags | *flag);
+        match Queues::new(plan.depth, flags) {
+            Ok(queues) => {
+                let names: Vec<&str> = without.iter().map(|(_, name)| *name).collect();
+                let note = (!names.is_empty()).then(|| format!("this kernel has no {}", names.join(", no ")));
+                return Ok((queues, note));
+            }
+            Err(Errno::INVAL) if taken > 0 => taken -= 1,
+            Err(error) => return Err(refused("io_uring could not be set up", error)),
         }
     }
-    Err(Failure::Refused("io_uring could not be set up".into()))
 }
 
 /// Why the kernel refuses, and what would change that.
-fn refused(what: &str, error: &io::Error) -> Failure {
-    let disabled = || fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
-    let remedy = match error.raw_os_error() {
-        Some(libc::ENOSYS) => "; this kernel has no io_uring, or a seccomp filter hides it".into(),
-        Some(libc::EPERM | libc::EACCES) => match disabled().trim() {
-            "" | "0" => "; a seccomp filter forbids it, as containers often have".into(),
-            value => format!(
-                "; kernel.io_uring_disabled is {value}: `sysctl -w kernel.io_uring_disabled=0` allows it"
-            ),
-        },
-        Some(libc::ENOMEM) => {
-            let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
+fn refused(what: &str, error: Errno) -> Failure {
+    let remedy = match error {
+        Errno::NOSYS => {
+            "; this kernel has no io_uring, or one older than 5.4, or a seccomp filter hides it".into()
+        }
+        Errno::PERM | Errno::ACCESS => {
+            let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
+            match disabled.trim() {
+                "" | "0" => "; a seccomp filter forbids it, as containers often have".into(),
+                value => {
+                    format!(
+                        "; kernel.io_uring_disabled is {value}: `sysctl -w kernel.io_uring_disabled=0` allows it"
+                    )
+                }
+            }
+        }
+        Errno::NOMEM => {
+            let limit = getrlimit(Resource::Memlock).current;
             let limit = limit.map_or("unlimited".into(), |bytes| format!("{bytes} bytes"));
             format!(
                 "; locked memory of all rings is limited to {limit} (RLIMIT_MEMLOCK): raise it with `ulimit -l`, or \

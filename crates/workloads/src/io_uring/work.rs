@@ -1,13 +1,14 @@
 //! What one thread does.
 
+use super::queues::Queues;
 use super::reads::Reads;
 use super::ring::Ring;
 use super::{Plan, Target};
 use crate::Failure;
 use crate::clock::now_ns;
 use crate::shared::Semantics;
-use io_uring::squeue::Entry;
-use io_uring::{CompletionQueue, EnterFlags, SubmissionQueue, Submitter, opcode};
+use rustix::io::Errno;
+use rustix::io_uring::{IoringOp, io_uring_sqe, io_uring_user_data};
 use stats::Histogram;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,52 +41,50 @@ pub fn until_stopped(
     measure_from_ns: u64,
 ) -> Result<Histogram, Failure> {
     let reads = Reads::new(plan, ring, target, index)?;
-    let (mut submitter, queue, completions) = ring.uring.split();
-    if plan.registered_ring {
-        // Older kernels have no such thing, and the ring works without.
-        let _ = submitter.register_ring_fd();
-    }
-    let operations = Operations {
-        submitter,
-        queue,
-        completions,
+    let mut operations = Operations {
+        queues: &mut ring.queues,
         plan,
         progress,
         measure_from_ns,
         queued: 0,
-        books: Books { in_flight: 0, tags_sent: 0, tags_back: 0, latency_ns: Histogram::new(), fault: None },
+        in_flight: 0,
+        tags_sent: 0,
+        tags_back: 0,
+        latency_ns: Histogram::new(),
+        fault: None,
     };
-    let ended = match reads {
-        None => operations.work(stop, || opcode::Nop::new().build()),
+    match reads {
+        None => operations.work(stop, do_nothing),
         Some(mut reads) => operations.work(stop, || reads.next()),
-    };
-    if ended.in_flight > 0 {
+    }
+    let Operations { in_flight, tags_sent, tags_back, latency_ns, fault, .. } = operations;
+    if in_flight > 0 {
         ring.leave_buffers();
     }
-    match ended.fault {
+    match fault {
         Some(fault) => Err(fault.explain(plan, target)),
-        None if ended.tags_sent != ended.tags_back => Err(Failure::Invariant(format!(
-            "the completions are not those of the operations: their tags add up to {} instead of {}",
-            ended.tags_back, ended.tags_sent
+        None if tags_sent != tags_back => Err(Failure::Invariant(format!(
+            "the completions are not those of the operations: their tags add up to {tags_back} instead of {tags_sent}"
         ))),
-        None => Ok(ended.latency_ns),
+        None => Ok(latency_ns),
     }
+}
+
+/// An operation that does nothing.
+fn do_nothing() -> io_uring_sqe {
+    let mut nothing = io_uring_sqe::default();
+    nothing.opcode = IoringOp::Nop;
+    nothing.fd = -1;
+    nothing
 }
 
 /// Operations on their way: first queued, then in flight as the kernel has accepted them, then completed.
 struct Operations<'a> {
-    submitter: Submitter<'a>,
-    queue: SubmissionQueue<'a>,
-    completions: CompletionQueue<'a>,
+    queues: &'a mut Queues,
     plan: &'a Plan,
     progress: &'a Progress,
     measure_from_ns: u64,
     queued: u32,
-    books: Books,
-}
-
-/// What must add up at the end, and what is kept.
-struct Books {
     in_flight: u32,
     /// Every operation carries a tag, and what comes back must add up to what went.
     tags_sent: u64,
@@ -95,72 +94,69 @@ struct Books {
 }
 
 /// What ends the work early.
+#[derive(Debug, Clone, Copy)]
 enum Fault {
     /// The system call failed.
-    Enter(io::Error),
+    Enter(Errno),
     /// An operation returned this.
     Result(i32),
-    /// There was no room for an operation that must have some, or more completed than were in flight.
-    Count,
+    /// More completed than were in flight.
+    TooMany,
 }
 
 impl Operations<'_> {
     /// The measured loop, and the end of what is then under way.
-    fn work(mut self, stop: &AtomicBool, mut entry: impl FnMut() -> Entry) -> Books {
+    fn work(&mut self, stop: &AtomicBool, mut operation: impl FnMut() -> io_uring_sqe) {
         let Plan { depth, submit, complete, .. } = *self.plan;
         loop {
             if self.queued == 0 {
-                self.prepare(submit.min(depth - self.books.in_flight), &mut entry);
+                self.prepare(submit.min(depth - self.in_flight), &mut operation);
             }
             // As the original: wait only where another batch like this one would not fit.
-            let fits = self.queued > 0 && self.books.in_flight + 2 * self.queued <= depth;
-            self.enter(if fits { 0 } else { complete.min(self.books.in_flight + self.queued) });
-            self.reap();
-            if stop.load(Ordering::Relaxed) || self.books.fault.is_some() {
+            let fits = self.queued > 0 && self.in_flight + 2 * self.queued <= depth;
+            self.enter(if fits { 0 } else { complete.min(self.in_flight + self.queued) });
+            self.take();
+            if stop.load(Ordering::Relaxed) || self.fault.is_some() {
                 break;
             }
         }
-        while self.queued + self.books.in_flight > 0
-            && !matches!(self.books.fault, Some(Fault::Enter(_) | Fault::Count))
+        while self.queued + self.in_flight > 0
+            && !matches!(self.fault, Some(Fault::Enter(_) | Fault::TooMany))
         {
             self.enter(1);
-            self.reap();
+            self.take();
         }
-        self.books
     }
 
-    fn prepare(&mut self, count: u32, entry: &mut impl FnMut() -> Entry) {
+    #[inline]
+    fn prepare(&mut self, count: u32, operation: &mut impl FnMut() -> io_uring_sqe) {
         // A tag is the time or the number of an operation.
         let (first, step) = match self.plan.latency {
             true => (now_ns(), 0),
             false => (self.progress.submitted.load(Ordering::Relaxed), 1),
         };
-        // What the kernel has taken by now makes room.
-        self.queue.sync();
-        for nth in 0..u64::from(count) {
-            let tag = first + nth * step;
-            self.books.tags_sent = self.books.tags_sent.wrapping_add(tag);
-            // SAFETY: what an operation uses lives in `Ring`, and outlives the operation: see the end of `until_stopped`.
-            if unsafe { self.queue.push(&entry().user_data(tag)) }.is_err() {
-                self.books.fault = Some(Fault::Count);
-                return;
-            }
-        }
-        self.queue.sync();
-        self.queued = count;
+        let (mut tag, mut tags_sent) = (first, self.tags_sent);
+        let tagged = || {
+            let mut operation = operation();
+            operation.user_data = io_uring_user_data::from_u64(tag);
+            tags_sent = tags_sent.wrapping_add(tag);
+            tag += step;
+            operation
+        };
+        // SAFETY: what an operation uses lives in `Ring`, and outlives the operation: see the end of `until_stopped`.
+        self.queued = unsafe { self.queues.push(count, tagged) };
+        self.tags_sent = tags_sent;
     }
 
+    #[inline]
     fn enter(&mut self, wait: u32) {
-        let flags = if wait > 0 { EnterFlags::GETEVENTS } else { EnterFlags::empty() };
-        // SAFETY: the call takes no pointer.
-        let accepted =
-            unsafe { self.submitter.enter::<libc::sigset_t>(self.queued, wait, flags.bits(), None) };
+        let accepted = self.queues.enter(self.queued, wait);
         add(&self.progress.calls, 1);
         match accepted {
             Ok(accepted) => {
-                self.queued -= accepted as u32;
-                self.books.in_flight += accepted as u32;
-                add(&self.progress.submitted, accepted as u64);
+                self.queued -= accepted;
+                self.in_flight += accepted;
+                add(&self.progress.submitted, accepted.into());
             }
             Err(error) => self.not_entered(error),
         }
@@ -168,44 +164,46 @@ impl Operations<'_> {
 
     /// Where the kernel is short of something for now, it helps to wait for what is in flight.
     #[cold]
-    fn not_entered(&mut self, error: io::Error) {
-        match error.raw_os_error() {
-            Some(libc::EINTR) => {}
-            Some(libc::EAGAIN | libc::EBUSY) if self.books.in_flight > 0 => {
-                let flags = EnterFlags::GETEVENTS;
-                // SAFETY: the call takes no pointer.
-                let _ = unsafe { self.submitter.enter::<libc::sigset_t>(0, 1, flags.bits(), None) };
+    fn not_entered(&mut self, error: Errno) {
+        match error {
+            Errno::INTR => {}
+            Errno::AGAIN | Errno::BUSY if self.in_flight > 0 => {
+                if let Err(error) = self.queues.enter(0, 1)
+                    && error != Errno::INTR
+                {
+                    self.fault = Some(Fault::Enter(error));
+                }
             }
-            Some(libc::EAGAIN) => std::thread::yield_now(),
-            _ => self.books.fault = Some(Fault::Enter(error)),
+            Errno::AGAIN => std::thread::yield_now(),
+            error => self.fault = Some(Fault::Enter(error)),
         }
     }
 
-    fn reap(&mut self) {
-        self.completions.sync();
-        let now_ns = if self.plan.latency && !self.completions.is_empty() { now_ns() } else { 0 };
-        let mut count = 0;
-        for completion in &mut self.completions {
-            let tag = completion.user_data();
-            self.books.tags_back = self.books.tags_back.wrapping_add(tag);
-            count += 1;
-            if completion.result() != self.plan.expected {
-                let tolerated = self.plan.semantics == Semantics::Original
-                    && matches!(-completion.result(), libc::EIO | libc::ENODATA);
-                add(&self.progress.errors, u64::from(tolerated));
+    #[inline]
+    fn take(&mut self) {
+        let Operations { queues, plan, progress, measure_from_ns, tags_back, latency_ns, fault, .. } = self;
+        let Plan { expected, latency, semantics, .. } = **plan;
+        let now_ns = if latency { now_ns() } else { 0 };
+        let mut sum = *tags_back;
+        let count = queues.take(|tag, result| {
+            sum = sum.wrapping_add(tag);
+            if result != expected {
+                let tolerated = semantics == Semantics::Original
+                    && [Errno::IO, Errno::NODATA].iter().any(|error| -result == error.raw_os_error());
+                add(&progress.errors, u64::from(tolerated));
                 if !tolerated {
-                    self.books.fault = Some(Fault::Result(completion.result()));
+                    *fault = Some(Fault::Result(result));
                 }
             }
-            if self.plan.latency && tag >= self.measure_from_ns {
-                self.books.latency_ns.record(now_ns.saturating_sub(tag));
+            if latency && tag >= *measure_from_ns {
+                latency_ns.record(now_ns.saturating_sub(tag));
             }
-        }
-        self.completions.sync();
-        add(&self.progress.completed, u64::from(count));
-        match self.books.in_flight.checked_sub(count) {
-            Some(in_flight) => self.books.in_flight = in_flight,
-            None => self.books.fault = Some(Fault::Count),
+        });
+        *tags_back = sum;
+        add(&progress.completed, count.into());
+        match self.in_flight.checked_sub(count) {
+            Some(in_flight) => self.in_flight = in_flight,
+            None => self.fault = Some(Fault::TooMany),
         }
     }
 }
@@ -219,7 +217,7 @@ impl Fault {
     fn explain(self, plan: &Plan, target: &Target) -> Failure {
         let result = match self {
             Fault::Enter(error) => return Failure::Refused(format!("io_uring_enter failed: {error}")),
-            Fault::Count => {
+            Fault::TooMany => {
                 return Failure::Invariant("the completions are more than the operations in flight".into());
             }
             Fault::Result(result) => result,

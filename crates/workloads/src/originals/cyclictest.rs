@@ -42,10 +42,6 @@ pub fn run(plan: &Plan, trial: &mut Trial) -> Result<(), Failure> {
 }
 
 fn arguments(plan: &Plan, interval_us: u64) -> Result<Vec<String>, Failure> {
-    let (policy, priority) = match &plan.policy {
-        Some(knob) => knob.value.split_once(':').unwrap_or((&knob.value, "0")),
-        None => (policy_of_trial()?, "0"),
-    };
     if !plan.affinity {
         return Err(Failure::Refused(
             "cyclictest lets each thread run on one CPU only; leave affinity on, or take via=kduel".into(),
@@ -58,8 +54,6 @@ fn arguments(plan: &Plan, interval_us: u64) -> Result<Vec<String>, Failure> {
         format!("--interval={interval_us}"),
         // It ends when its first thread does.
         format!("--loops={}", plan.intervals(0, plan.runtime)),
-        format!("--policy={policy}"),
-        format!("--priority={priority}"),
         format!("--affinity={}", cpus.join(",")),
         format!("--clock={}", if plan.clock == ClockId::Realtime { 1 } else { 0 }),
         format!("--histogram={HISTOGRAM_US}"),
@@ -68,22 +62,28 @@ fn arguments(plan: &Plan, interval_us: u64) -> Result<Vec<String>, Failure> {
         // What it would do about idle states is done here, and said.
         "--default-system".into(),
     ];
+    // Where version 2.40 is given a priority of 0, it takes SCHED_FIFO, so it is given none.
+    match &plan.policy {
+        Some(knob) => {
+            let (policy, priority) = knob.value.split_once(':').unwrap_or((&knob.value, "1"));
+            arguments.extend([format!("--policy={policy}"), format!("--priority={priority}")]);
+        }
+        None => policy_is_other()?,
+    }
     if plan.mlockall {
         arguments.push("--mlockall".into());
     }
     Ok(arguments)
 }
 
-/// The policy of this process, which cyclictest would change for its threads.
-fn policy_of_trial() -> Result<&'static str, Failure> {
+/// Makes sure that the trial has the policy that cyclictest gives its threads, whatever it is started under.
+fn policy_is_other() -> Result<(), Failure> {
     // SAFETY: takes no pointer; 0 is the calling thread.
     match unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK {
-        libc::SCHED_OTHER => Ok("other"),
-        libc::SCHED_BATCH => Ok("batch"),
-        libc::SCHED_IDLE => Ok("idle"),
+        libc::SCHED_OTHER => Ok(()),
         _ => Err(Failure::Refused(
-            "cyclictest gives its threads a policy of its own; set `priority` and `realtime` instead of the knob \
-             `policy`"
+            "cyclictest gives its threads SCHED_OTHER or a real-time policy of their own; leave out the knob `policy`, \
+             and set `priority` and `realtime` for a real-time one"
                 .into(),
         )),
     }

@@ -60,6 +60,8 @@ fn arguments(plan: &Plan, path: &str, direct: bool) -> Vec<String> {
         "--output-format=json",
         // As the original: blocks come again, and what goes on is not drawn.
         "--norandommap",
+        // Nor is what the page cache holds thrown away first.
+        "--invalidate=0",
         "--randrepeat=0",
         "--eta=never",
     ]
