@@ -1,64 +1,35 @@
 //! io-uring: how many I/O operations per second threads get through rings of their own.
 
 mod conduct;
+mod description;
 mod queues;
 mod reads;
 mod ring;
 mod target;
+#[cfg(test)]
+mod tests;
 mod work;
 
-use crate::shared::{Semantics, room_for, semantics, warmup, with_shared};
+use crate::shared::{Semantics, room_for, semantics, warmup};
 use crate::{Failure, Original, Trial, Workload, originals};
 use conduct::Measured;
-use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point, Statistic};
+pub use description::PERCENTILES;
+use description::{description, metrics};
+use experiment::{Description, Params};
 use std::collections::BTreeMap;
 use std::time::Duration;
 pub use target::Target;
+
+/// What does the same work where it is installed.
+const ORIGINALS: &[Original] = &[Original::FIO];
 
 /// The workload.
 #[derive(Debug, Clone, Copy)]
 pub struct IoUring;
 
-/// The percentiles of the latency that are metrics, by name.
-pub const PERCENTILES: [(&str, f64); 4] =
-    [("latency-p50", 50.0), ("latency-p90", 90.0), ("latency-p99", 99.0), ("latency-p99.9", 99.9)];
-
 impl Workload for IoUring {
     fn describe(&self) -> Description {
-        Description {
-            name: "io-uring".into(),
-            summary: "I/O operations per second through io_uring".into(),
-            about: "Every thread has a ring of its own and keeps up to `depth` reads of `bs` bytes in flight. It \
-                    prepares up to `submit` of them, enters the kernel once, takes every completion that is there, \
-                    and begins again. It waits in the kernel, for `complete` completions, where another batch would \
-                    not fit into `depth`. It never writes.\n\n\
-                    `target=nop`, the default, needs no device: the operations do nothing, and what is measured is the \
-                    ring itself. `target=auto` reads a temporary file without a name, any other value the file or \
-                    block device of that name.\n\n\
-                    With original semantics an operation counts when the kernel has accepted it, an EIO or ENODATA is \
-                    taken off again, and fixed buffers mean that all reads go into one. With strict semantics an \
-                    operation counts when it has completed, every error fails the trial, and the reads take the \
-                    buffers in turn. Both counts are divided by the time that passed, not by whole seconds."
-                .into(),
-            source: "t/io_uring of fio (2023). It polls by default (-p1), kduel does not; where it divides by \
-                     the second that it wanted to sleep, kduel divides by the time that passed. fio's io_uring engine \
-                     is what `via=fio` runs."
-                .into(),
-            axis: Axis {
-                name: "threads".into(),
-                heading: "Threads".into(),
-                suffix: String::new(),
-                points: [1, 2, 4, 8].map(Point::from).to_vec(),
-                range: Some((1, 10_000)),
-            },
-            parameters: with_shared(parameters(), self.originals()),
-            metrics: metrics(true, true),
-            requirements: vec![
-                "io_uring: Linux 5.4 with kernel.io_uring_disabled=0, and no seccomp filter against it".into(),
-                "locked memory of depth x bs per thread with `fixed-buffers`".into(),
-                "fio for `via`".into(),
-            ],
-        }
+        description()
     }
 
     fn describe_for(&self, set: &BTreeMap<String, String>) -> Description {
@@ -70,16 +41,17 @@ impl Workload for IoUring {
     }
 
     fn originals(&self) -> &'static [Original] {
-        &[Original::FIO]
+        ORIGINALS
     }
 
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
         originals::check(params, self.originals())?;
         let plan = Plan::new(params, trial)?;
+        let target = Target::open(&plan.target, Some(plan.bs))?;
         match originals::wanted(params, self.originals())? {
             Some(_) => originals::fio::check(&plan),
             // One batch shows whether the ring, its buffers and the target can be had as asked.
-            None => conduct::try_out(&plan, &Target::open(&plan.target, Some(plan.bs))?),
+            None => conduct::try_out(&plan, &target),
         }
     }
 
@@ -94,100 +66,6 @@ impl Workload for IoUring {
         let measured = conduct::run(&plan, &target)?;
         plan.report(&measured, trial)
     }
-}
-
-fn parameters() -> Vec<Parameter> {
-    vec![
-        Parameter::text(
-            "target",
-            target::NOP,
-            "what is read: `nop` for operations that do nothing, `auto` for a temporary file, or the path of a file \
-             or block device, which is never written",
-        ),
-        Parameter::integer("size", 64, 1, 1 << 20, "MiB of the temporary file of `target=auto`"),
-        Parameter::integer("depth", 128, 1, 32_768, "operations in flight per thread"),
-        Parameter::integer("submit", 32, 1, 32_768, "operations per submission"),
-        Parameter::integer("complete", 32, 1, 32_768, "completions to wait for, where a thread has to wait"),
-        Parameter::integer(
-            "bs",
-            4096,
-            1,
-            1 << 24,
-            "bytes per read; with `direct` a multiple of the device's block",
-        ),
-        Parameter::flag("random", true, "read random blocks instead of one after the other"),
-        Parameter::flag(
-            "polled",
-            false,
-            "look for completions instead of waiting for interrupts (IORING_SETUP_IOPOLL)",
-        ),
-        Parameter::flag("fixed-buffers", true, "register the buffers with the ring"),
-        Parameter::flag("registered-files", true, "register the file with the ring"),
-        Parameter::flag("registered-ring", true, "register the ring itself, where the kernel can (5.18)"),
-        Parameter::flag("direct", true, "read past the page cache (O_DIRECT)"),
-        Parameter::flag(
-            "latency",
-            false,
-            "take the latency of every operation; costs two looks at the clock per batch",
-        ),
-        Parameter::decimal("runtime", 5.0, 0.01, 86_400.0, "seconds for which is measured"),
-    ]
-}
-
-fn metrics(moves: bool, latency: bool) -> Vec<Metric> {
-    let metric = |name: &str, unit: &str, direction, units_line: &str, help: &str| {
-        Metric::new(name, unit, direction, units_line, help)
-    };
-    let mut metrics = vec![
-        metric(
-            "iops",
-            "IO/s",
-            Direction::Higher,
-            "IOPS",
-            "operations of all threads per second: accepted ones with original semantics, completed ones with strict",
-        ),
-        metric(
-            "best-second",
-            "IO/s",
-            Direction::Higher,
-            "IOPS of the best second",
-            "the most in any of the seconds, which the original calls Maximum IOPS",
-        )
-        .titled("io-uring-best-second")
-        .secondary(),
-        metric(
-            "ios-per-call",
-            "IO/call",
-            Direction::Higher,
-            "operations per system call",
-            "operations per entry into the kernel",
-        )
-        .titled("io-uring-ios-per-call")
-        .secondary(),
-    ];
-    if moves {
-        metrics.push(
-            metric(
-                "bandwidth",
-                "MiB/s",
-                Direction::Higher,
-                "bandwidth in MiB/s",
-                "bytes of the operations per second",
-            )
-            .titled("io-uring-bandwidth")
-            .secondary(),
-        );
-    }
-    if latency {
-        metrics.extend(PERCENTILES.map(|(name, percent)| {
-            let help = format!("time from submission to completion that {percent} % of the operations kept");
-            metric(name, "us", Direction::Lower, "latency in us", &help)
-                .by(Statistic::Median)
-                .titled(&format!("io-uring-{name}"))
-                .secondary()
-        }));
-    }
-    metrics
 }
 
 /// What is to be done, as numbers.
@@ -304,226 +182,5 @@ impl Plan {
             trial.note(note.clone());
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::alone::{alone, leaving_nothing, limit_tasks};
-    use crate::originals::on_path;
-    use experiment::Outcome;
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    use std::fs;
-    use std::io::Write;
-
-    fn params(set: &[(&str, &str)]) -> Result<Params, Failure> {
-        let set = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Ok(IoUring.describe().params(&set)?)
-    }
-
-    fn outcome(threads: u64, set: &[(&str, &str)]) -> Result<Outcome, Failure> {
-        let params = params(set)?;
-        let mut trial = Trial::new(Point::from(threads), vec![0], 1);
-        IoUring.check(&params, &trial)?;
-        IoUring.run(&params, &mut trial)?;
-        Ok(trial.into_outcome())
-    }
-
-    /// Whether this machine has io_uring at all.
-    fn no_uring() -> bool {
-        let plan = Plan::new(&params(&[]).unwrap(), &Trial::new(Point::from(1), vec![0], 1)).unwrap();
-        let refused = conduct::try_out(&plan, &Target::Nop).err();
-        if let Some(error) = &refused {
-            println!("skipped: {error}");
-        }
-        refused.is_some()
-    }
-
-    const SHORT: (&str, &str) = ("runtime", "0.03");
-
-    #[test]
-    fn every_way_of_doing_nothing_adds_up_and_leaves_nothing() {
-        alone("io_uring::tests::every_way_of_doing_nothing_adds_up_and_leaves_nothing", || {
-            if no_uring() {
-                return;
-            }
-            for more in [
-                ("semantics", "strict"),
-                ("warmup", "0.02"),
-                ("polled", "on"),
-                ("latency", "on"),
-                ("registered-ring", "off"),
-                ("depth", "1"),
-                ("submit", "500"),
-                ("complete", "500"),
-                ("fixed-buffers", "off"),
-            ] {
-                let outcome = leaving_nothing(|| outcome(2, &[SHORT, more]).unwrap());
-                let Outcome::Done { samples, histograms, counters, .. } = outcome else { panic!("missing") };
-                assert!(samples["iops"][0] > 0.0 && samples["ios-per-call"][0] > 0.0, "{more:?}");
-                // At both ends of the time up to `depth` operations of each thread are under way.
-                assert!((counters["submitted"] - counters["completed"]).abs() <= 512.0, "{more:?}");
-                assert!(!samples.contains_key("bandwidth"));
-                assert_eq!(samples.contains_key("latency-p99"), more.0 == "latency");
-                assert_eq!(histograms.contains_key("latency"), more.0 == "latency");
-            }
-        });
-    }
-
-    #[test]
-    fn every_way_of_reading_adds_up_and_leaves_nothing() {
-        alone("io_uring::tests::every_way_of_reading_adds_up_and_leaves_nothing", || {
-            if no_uring() {
-                return;
-            }
-            let temporary_files = || fs::read_dir(std::env::temp_dir()).unwrap().count();
-            let before = temporary_files();
-            for more in [
-                ("semantics", "strict"),
-                ("random", "off"),
-                ("fixed-buffers", "off"),
-                ("registered-files", "off"),
-                ("latency", "on"),
-                ("bs", "65536"),
-                ("depth", "3"),
-            ] {
-                // Not every file system of temporary files has O_DIRECT.
-                let set = [SHORT, ("target", "auto"), ("size", "1"), ("direct", "off"), more];
-                let outcome = leaving_nothing(|| outcome(2, &set).unwrap());
-                let Outcome::Done { samples, .. } = outcome else { panic!("missing") };
-                assert!(samples["bandwidth"][0] > 0.0, "{more:?}");
-            }
-            assert_eq!(temporary_files(), before);
-        });
-    }
-
-    #[test]
-    fn reads_bring_what_the_file_holds_and_end_with_their_ring() {
-        if no_uring() {
-            return;
-        }
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        for block in 0..8_u8 {
-            file.write_all(&[block + 1; 4096]).unwrap();
-        }
-        let path = file.path().to_str().unwrap();
-        for fixed in ["on", "off"] {
-            let set = [
-                ("target", path),
-                ("direct", "off"),
-                ("random", "off"),
-                ("depth", "8"),
-                ("submit", "8"),
-                ("semantics", "strict"),
-                ("fixed-buffers", fixed),
-            ];
-            let plan = Plan::new(&params(&set).unwrap(), &Trial::new(Point::from(1), vec![0], 1)).unwrap();
-            let target = Target::open(&plan.target, None).unwrap();
-            let mut ring = ring::Ring::new(&plan, &target).unwrap();
-            let once = (&work::Progress::default(), &std::sync::atomic::AtomicBool::new(true));
-            work::until_stopped(&mut ring, &plan, &target, 0, once, 0).unwrap();
-            for block in 0..8_usize {
-                // SAFETY: the buffer has `bs` bytes, and no operation is in flight any more.
-                let found = unsafe { std::slice::from_raw_parts(ring.buffer(block), 4096) };
-                assert!(found.iter().all(|byte| usize::from(*byte) == block + 1), "block {block}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_operation_with_another_result_fails_the_trial() {
-        if no_uring() {
-            return;
-        }
-        for semantics in ["original", "strict"] {
-            let trial = Trial::new(Point::from(2), vec![0], 1);
-            let set = [SHORT, ("semantics", semantics)];
-            let plan = Plan { expected: 1, ..Plan::new(&params(&set).unwrap(), &trial).unwrap() };
-            let error = conduct::run(&plan, &Target::Nop).unwrap_err();
-            assert!(matches!(&error, Failure::Invariant(text) if text.contains("returned 0")), "{error}");
-        }
-        let file = tempfile::NamedTempFile::new().unwrap();
-        file.as_file().set_len(4096).unwrap();
-        let set = [SHORT, ("target", file.path().to_str().unwrap()), ("direct", "off")];
-        let plan = Plan::new(&params(&set).unwrap(), &Trial::new(Point::from(1), vec![0], 1)).unwrap();
-        let target = Target::open(&plan.target, None).unwrap();
-        // A file that becomes shorter meanwhile.
-        file.as_file().set_len(100).unwrap();
-        let error = conduct::run(&plan, &target).unwrap_err();
-        assert!(matches!(&error, Failure::Invariant(text) if text.contains("100 of 4096 bytes")), "{error}");
-    }
-
-    #[test]
-    fn what_cannot_be_is_refused_and_leaves_nothing() {
-        alone("io_uring::tests::what_cannot_be_is_refused_and_leaves_nothing", || {
-            if no_uring() {
-                return;
-            }
-            for threads in [0, 10_001] {
-                let params = params(&[]).unwrap();
-                let error =
-                    IoUring.run(&params, &mut Trial::new(Point::from(threads), vec![0], 1)).unwrap_err();
-                assert!(error.to_string().contains("from 1 to 10000"), "{error}");
-            }
-            let small = tempfile::NamedTempFile::new().unwrap();
-            let small = small.path().to_str().unwrap();
-            for (set, said) in [
-                (vec![("target", "/nowhere/at/all")], "/nowhere/at/all cannot be opened"),
-                (vec![("target", "/tmp")], "is a directory"),
-                (vec![("target", "/dev/null")], "is no file that has blocks"),
-                (vec![("target", small), ("direct", "off")], "has 0 bytes"),
-                (vec![("target", "auto"), ("polled", "on"), ("direct", "off")], "set polled=off"),
-                (vec![("depth", "20000")], "fixed-buffers=off"),
-                (vec![("target", "auto"), ("depth", "16000"), ("bs", "1000000")], "is the most"),
-                (vec![("via", "fio")], "no operations that do nothing"),
-            ] {
-                if set[0].0 == "via" && on_path("fio").is_none() {
-                    continue;
-                }
-                let error = leaving_nothing(|| outcome(1, &set)).unwrap_err().to_string();
-                assert!(error.contains(said), "{set:?}: {error}");
-            }
-            if !limit_tasks(8) {
-                return;
-            }
-            let error = leaving_nothing(|| outcome(64, &[SHORT])).unwrap_err().to_string();
-            assert!(error.contains("64"), "{error}");
-            setrlimit(Resource::Memlock, Rlimit { current: Some(1 << 16), maximum: Some(1 << 16) }).unwrap();
-            let error =
-                leaving_nothing(|| outcome(1, &[SHORT, ("target", "auto"), ("direct", "off")])).unwrap_err();
-            assert!(error.to_string().contains("RLIMIT_MEMLOCK"), "{error}");
-        });
-    }
-
-    #[test]
-    fn metrics_follow_the_parameters() {
-        let names = |set: &[(&str, &str)]| -> Vec<String> {
-            let set = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-            IoUring.describe_for(&set).metrics.into_iter().map(|metric| metric.name).collect()
-        };
-        assert_eq!(names(&[]), ["iops", "best-second", "ios-per-call"]);
-        assert!(names(&[("target", "auto")]).contains(&"bandwidth".to_string()));
-        assert!(names(&[("latency", "on")]).contains(&"latency-p99.9".to_string()));
-    }
-
-    #[test]
-    fn fio_is_run_and_read() {
-        if on_path("fio").is_none() || no_uring() {
-            println!("skipped: fio is not installed, or there is no io_uring");
-            return;
-        }
-        let set = [
-            ("via", "fio"),
-            ("target", "auto"),
-            ("size", "1"),
-            ("direct", "off"),
-            ("latency", "on"),
-            ("runtime", "0.1"),
-        ];
-        let Outcome::Done { samples, notes, .. } = outcome(2, &set).unwrap() else { panic!("missing") };
-        assert!(samples["iops"][0] > 0.0 && samples["bandwidth"][0] > 0.0);
-        assert!(samples["latency-p50"][0] <= samples["latency-p99.9"][0]);
-        assert!(notes[0].starts_with("measured by fio-"), "{notes:?}");
     }
 }

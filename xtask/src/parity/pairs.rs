@@ -80,4 +80,22 @@ pub(super) static PAIRS: &[Pair] = &[
         metrics: &["time"],
         reason: None,
     },
+    Pair {
+        workload: "io-uring",
+        via: "fio",
+        package: Some("fio"),
+        points: "1,2",
+        set: &["target=auto", "runtime=2"],
+        metrics: &["iops"],
+        reason: None,
+    },
+    Pair {
+        workload: "wakeup-timer",
+        via: "rt-tests",
+        package: Some("rt-tests"),
+        points: "1,2",
+        set: &["runtime=1"],
+        metrics: &["p50", "p99.9"],
+        reason: None,
+    },
 ];

@@ -46,7 +46,7 @@ pub fn run(plan: &Plan, target: &Target) -> Result<Measured, Failure> {
     let progress: Vec<Progress> = (0..plan.threads).map(|_| Progress::default()).collect();
     let stop = AtomicBool::new(false);
     let watcher = thread::current();
-    let (watched, threads) = crew::run(
+    let (mut measured, threads) = crew::run(
         plan.threads,
         |index, gate| {
             // A ring belongs to the thread that makes it.
@@ -75,7 +75,6 @@ pub fn run(plan: &Plan, target: &Target) -> Result<Measured, Failure> {
             watched
         },
     )?;
-    let mut measured = watched;
     for thread in threads {
         let (latency_ns, note) = thread?;
         measured.latency_ns.merge(&latency_ns);

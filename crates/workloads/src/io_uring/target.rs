@@ -46,7 +46,15 @@ impl Wanted {
         let direct = params.flag("direct")?;
         Ok(match params.text("target")? {
             NOP => Wanted::Nop,
-            AUTO => Wanted::Auto { bytes: params.count("size")? << 20, direct },
+            AUTO => {
+                let (bytes, bs) = (params.count("size")? << 20, params.count("bs")?);
+                if bytes < bs {
+                    return Err(Failure::Refused(format!(
+                        "a temporary file of {bytes} bytes has no room for one read of bs={bs}; take a larger size"
+                    )));
+                }
+                Wanted::Auto { bytes, direct }
+            }
             path => Wanted::At { path: path.into(), direct },
         })
     }
