@@ -36,8 +36,8 @@ impl Reads {
     pub fn new(plan: &Plan, ring: &Ring, target: &Target, index: usize) -> Result<Option<Reads>, Failure> {
         let Some(file) = &ring.file else { return Ok(None) };
         let blocks = target.blocks(plan.bs)?;
-        let mut read = io_uring_sqe::default();
-        read.opcode = if plan.fixed_buffers { IoringOp::ReadFixed } else { IoringOp::Read };
+        let opcode = if plan.fixed_buffers { IoringOp::ReadFixed } else { IoringOp::Read };
+        let mut read = io_uring_sqe { opcode, ..io_uring_sqe::default() };
         read.len.len = plan.bs;
         if plan.registered_files {
             read.flags = IoringSqeFlags::FIXED_FILE;

@@ -72,10 +72,7 @@ pub fn until_stopped(
 
 /// An operation that does nothing.
 fn do_nothing() -> io_uring_sqe {
-    let mut nothing = io_uring_sqe::default();
-    nothing.opcode = IoringOp::Nop;
-    nothing.fd = -1;
-    nothing
+    io_uring_sqe { opcode: IoringOp::Nop, fd: -1, ..io_uring_sqe::default() }
 }
 
 /// Operations on their way: first queued, then in flight as the kernel has accepted them, then completed.
