@@ -69,7 +69,8 @@ pub fn out_of(depth: u32, value: u32) -> u32 {
             // SAFETY: The mark is that of the call below, which has not returned, and these frames drop nothing.
             unsafe { leave(mark, value) };
         }
-        // SAFETY: As the caller's. The addition keeps this frame on the stack; a call at the very end would not need it.
+        // The addition keeps this frame on the stack, which a call at the very end would not need.
+        // SAFETY: As above.
         std::hint::black_box(unsafe { descend(mark, depth - 1, value) }) + 1
     }
     let mut mark = Mark::default();

@@ -152,6 +152,7 @@ fn what_cannot_work_is_told_before_the_first_user() {
         without_programs();
         let absent = told(1, &[("mix", "shared")]);
         assert!(absent.contains("is not on PATH, and this mix starts it"), "{absent}");
+        assert!(told(1, &[("sub-test", "disk_rd"), ("sync", "on")]).starts_with("`sync` is not on PATH"));
     });
 }
 
