@@ -168,7 +168,11 @@ metric came to is left as counters.
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing};
+    use crate::processes::fork;
     use experiment::Outcome;
+    use rustix::process::{Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+    use std::thread::sleep;
+    use std::time::Instant;
 
     fn set(set: &[(&str, &str)]) -> BTreeMap<String, String> {
         set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
@@ -258,6 +262,33 @@ mod tests {
                 leaving_nothing(|| run("-", &[SHORT_WORK, load, NO_LEAD, ("patience", "0.05")]).unwrap());
             let Outcome::Done { notes, .. } = outcome else { panic!() };
             assert!(notes.iter().any(|note| note.contains("was killed")), "{notes:?}");
+        });
+    }
+
+    #[test]
+    fn p2_nothing_outlives_a_trial_that_is_killed() {
+        alone("mixed::tests::p2_nothing_outlives_a_trial_that_is_killed", || {
+            // What outlives its parent comes to this process.
+            set_child_subreaper(Some(getpid())).unwrap();
+            let trial = fork(|| {
+                let parameters =
+                    [("measured", "wakeup-timer runtime=600"), ("load", "hackbench loops=1000000"), NO_LEAD];
+                u8::from(run("1", &parameters).is_ok())
+            })
+            .unwrap();
+            let list = format!("/proc/{0}/task/{0}/children", trial.as_raw_nonzero());
+            while std::fs::read_to_string(&list).unwrap_or_default().split_whitespace().count() < 2 {
+                sleep(Duration::from_millis(1));
+            }
+            kill_process(trial, Signal::KILL).unwrap();
+            let start = Instant::now();
+            // Until there is nobody left to wait for.
+            while let Ok(ended) = wait(WaitOptions::NOHANG) {
+                assert!(start.elapsed() < Duration::from_secs(60), "somebody is left");
+                if ended.is_none() {
+                    sleep(Duration::from_millis(1));
+                }
+            }
         });
     }
 
