@@ -47,7 +47,8 @@ for threads in 1 2; do
         echo "$threads $kernel $(summary $column "$scratch/loops.out") $(summary $column "$scratch/rust.out") $other" |
             awk '{
                 printf "%7d  %-6s %7.0f (%7.0f)    %7.0f (%7.0f)      %.3f (%.3f)", $1, $2, $3, $4, $5, $6, $5 / $3, $6 / $4
-                printf NF > 6 ? sprintf("       %7.0f (%7.0f)\n", $7, $8) : "\n"
+                if (NF > 6) printf "       %7.0f (%7.0f)", $7, $8
+                print ""
             }'
     done
 done

@@ -60,14 +60,17 @@ int main(void)
 {
 	const double bytes[4] = { 16.0 * ELEMENTS, 16.0 * ELEMENTS, 24.0 * ELEMENTS, 24.0 * ELEMENTS };
 	uint64_t best_ns[4] = { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
-	double expected = 2.0;
+	double expected[3] = { 2.0, 2.0, 0.0 };
 
 #pragma omp parallel for
 	for (long i = 0; i < ELEMENTS; i++) {
 		a[i] = 1.0;
 		b[i] = 2.0;
-		c[i] = 0.0;
 	}
+	/* By itself, as gcc does it where it may call memset. */
+#pragma omp parallel for
+	for (long i = 0; i < ELEMENTS; i++)
+		c[i] = 0.0;
 #pragma omp parallel for
 	for (long i = 0; i < ELEMENTS; i++)
 		a[i] *= 2.0;
@@ -80,11 +83,14 @@ int main(void)
 			if (round && time_ns < best_ns[kernel])
 				best_ns[kernel] = time_ns;
 		}
-		expected *= 15.0;
+		expected[2] = expected[0];
+		expected[1] = 3.0 * expected[2];
+		expected[2] = expected[0] + expected[1];
+		expected[0] = expected[1] + 3.0 * expected[2];
 	}
 	for (long i = 0; i < ELEMENTS; i++) {
-		if (a[i] != expected) {
-			fprintf(stderr, "a[%ld] is %g, not %g\n", i, a[i], expected);
+		if (a[i] != expected[0]) {
+			fprintf(stderr, "a[%ld] is %g, not %g\n", i, a[i], expected[0]);
 			return 1;
 		}
 	}

@@ -6,7 +6,7 @@ mod kernels;
 mod team;
 
 use crate::clock::elapsed_ns;
-use crate::shared::{Semantics, room_for, semantics, warm_up, with_shared};
+use crate::shared::{Semantics, own_cpu, room_for, semantics, warm_up, with_shared};
 use crate::{Failure, Original, Trial, Workload, originals};
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point, Statistic};
 use kernels::Kernels;
@@ -25,7 +25,7 @@ impl Workload for Stream {
     }
 
     fn describe_for(&self, set: &BTreeMap<String, String>) -> Description {
-        let iterations = set.get("iterations").map_or("10", String::as_str);
+        let iterations = set.get("iterations").map_or("10".into(), |digits| digits.replace('_', ""));
         Description {
             name: "stream".into(),
             summary: "memory bandwidth of a team of threads, and with it where the scheduler puts them".into(),
@@ -195,10 +195,7 @@ impl Plan {
 
     /// Binds the calling thread, the `index`-th, to its CPU where that is asked for.
     fn place(&self, index: usize) -> Result<(), Failure> {
-        let Some(cpus) = &self.pinned_to else { return Ok(()) };
-        let cpu = cpus.get(index % cpus.len().max(1)).copied();
-        let cpu = cpu.ok_or_else(|| Failure::Refused("the trial may use no CPU".into()))?;
-        machine::cpus::pin_thread_to(cpu).map_err(|error| Failure::Refused(error.to_string()))
+        self.pinned_to.as_ref().map_or(Ok(()), |cpus| own_cpu(cpus, index))
     }
 
     fn report(&self, iterations: &[Iteration], trial: &mut Trial) -> Result<(), Failure> {

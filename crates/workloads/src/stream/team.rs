@@ -3,7 +3,7 @@
 use super::Plan;
 use super::arrays::{Arrays, Part};
 use super::barrier::Barrier;
-use super::kernels::Kernels;
+use super::kernels::{Kernels, first_touch};
 use crate::clock::now_ns;
 use crate::{Failure, crew, threads};
 
@@ -130,9 +130,7 @@ fn left<T>() -> Result<T, Failure> {
 
 impl Part<'_> {
     fn fill(&mut self) {
-        self.a.fill(1.0);
-        self.b.fill(2.0);
-        self.c.fill(0.0);
+        first_touch(self.a, self.b, self.c);
     }
 
     fn double(&mut self) {
