@@ -57,16 +57,28 @@ fn description(special: Special) -> Description {
     }
 }
 
-/// Lets the copies that the point of `trial` asks for do `body`, each of which has up to `processes` processes and `files`
-/// open files at a time, and leaves what they counted.
+/// What each copy needs at a time.
+struct Needs {
+    processes: u64,
+    files: u64,
+}
+
+impl Needs {
+    /// Whether it is there for the copies that the point of `trial` asks for.
+    fn check(&self, trial: &Trial) -> Result<(), Failure> {
+        room_for(0, trial.count()?.saturating_mul(self.processes), self.files)
+    }
+}
+
+/// Lets the copies that the point of `trial` asks for do `body`, and leaves what they counted.
 fn measure(
     params: &Params,
     trial: &mut Trial,
-    (processes, files): (u64, u64),
+    needs: Needs,
     body: impl Fn(&Task) -> Result<(), Failure> + Sync,
 ) -> Result<(), Failure> {
+    needs.check(trial)?;
     let copies = trial.count()?;
-    room_for(0, copies * processes, files)?;
     let counted = Looping::new(Mode::Process, copies, params)?.run(body)?;
     trial.sample("rate", counted.rate_per_s())?;
     let per_s = |count: u64| count as f64 * 1e9 / counted.elapsed_ns.max(1) as f64;
@@ -153,10 +165,11 @@ mod tests {
     #[test]
     fn copies_and_parameters_that_cannot_be_are_refused() {
         for workload in ALL {
-            for copies in [0, 1_000_000_000] {
-                let error = run(workload, copies, &[]).unwrap_err().to_string();
-                assert!(error.contains("from 1 to 10000"), "{error}");
-            }
+            let error = run(workload, 0, &[]).unwrap_err().to_string();
+            assert!(error.contains("from 1 to 10000"), "{error}");
+            // More than any limit on tasks; it is told before the first trial.
+            let error = run(workload, 1_000_000_000, &[]).unwrap_err().to_string();
+            assert!(error.contains("are needed"), "{error}");
             assert!(run(workload, 1, &[("batch", "0")]).is_err());
             assert!(run(workload, 1, &[("runtime", "0")]).is_err());
         }

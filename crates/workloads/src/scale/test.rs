@@ -233,10 +233,12 @@ impl Workload for Test {
         let rate = counted.sum() as f64 / seconds;
         trial.sample("rate", rate)?;
         trial.sample("rate_per_task", rate / tasks as f64)?;
-        if matches!(
-            (self.caveat, mode, site.semantics),
-            (Caveat::OneMutex, Mode::Process, Semantics::Original)
-        ) {
+        if tasks > 1
+            && matches!(
+                (self.caveat, mode, site.semantics),
+                (Caveat::OneMutex, Mode::Process, Semantics::Original)
+            )
+        {
             trial.note(
                 "each process has a copy of the mutex, so nobody contends for it; semantics=strict shares it",
             );

@@ -1,6 +1,6 @@
 //! context: how fast two processes pass a number to and fro.
 
-use super::{Special, description, measure};
+use super::{Needs, Special, description, measure};
 use crate::counting::Task;
 use crate::processes::Children;
 use crate::shared_memory::SharedWords;
@@ -10,6 +10,8 @@ use machine::CpuSet;
 use rustix::io::{read, write};
 use std::io::{PipeReader, PipeWriter, pipe};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const NEEDS: Needs = Needs { processes: 2, files: 16 };
 
 /// The workload.
 #[derive(Debug, Clone, Copy)]
@@ -37,13 +39,14 @@ impl Workload for Context {
     }
 
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        NEEDS.check(trial)?;
         Place::new(params, trial).map(drop)
     }
 
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         let place = Place::new(params, trial)?;
-        measure(params, trial, (2, 16), |task| {
+        measure(params, trial, NEEDS, |task| {
             let (first, second) = place.of(task.index());
             pin(first)?;
             ask(task, |number| number, || pin(second))

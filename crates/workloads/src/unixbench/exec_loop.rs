@@ -1,11 +1,13 @@
 //! exec-loop: how fast a process replaces its program.
 
-use super::{Special, description, measure};
+use super::{Needs, Special, description, measure};
 use crate::originals::{die_with_parent, failed_command, on_path};
 use crate::{Failure, Trial, Workload};
 use experiment::{Description, Parameter, Params};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+const NEEDS: Needs = Needs { processes: 2, files: 16 };
 
 /// The workload.
 #[derive(Debug, Clone, Copy)]
@@ -35,14 +37,15 @@ impl Workload for ExecLoop {
         })
     }
 
-    fn check(&self, params: &Params, _trial: &Trial) -> Result<(), Failure> {
+    fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        NEEDS.check(trial)?;
         Chain::new(params).map(drop)
     }
 
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         let chain = Chain::new(params)?;
-        measure(params, trial, (2, 16), |task| task.repeat(chain.links, || chain.execute()))
+        measure(params, trial, NEEDS, |task| task.repeat(chain.links, || chain.execute()))
     }
 }
 

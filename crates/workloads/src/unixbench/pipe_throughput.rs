@@ -1,11 +1,13 @@
 //! pipe-throughput: how fast a process writes to a pipe and reads it back.
 
-use super::{Special, description, measure};
+use super::{Needs, Special, description, measure};
 use crate::counting::Task;
 use crate::{Failure, Trial, Workload};
 use experiment::{Description, Parameter, Params};
 use rustix::io::{ioctl_fionread, read, write};
 use std::io::{PipeReader, PipeWriter};
+
+const NEEDS: Needs = Needs { processes: 1, files: 8 };
 
 /// The workload.
 #[derive(Debug, Clone, Copy)]
@@ -31,10 +33,14 @@ impl Workload for PipeThroughput {
         })
     }
 
+    fn check(&self, _params: &Params, trial: &Trial) -> Result<(), Failure> {
+        NEEDS.check(trial)
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         let bytes = params.count("datasize")? as usize;
-        measure(params, trial, (1, 8), |task| {
+        measure(params, trial, NEEDS, |task| {
             let (reader, writer) = std::io::pipe()
                 .map_err(|error| Failure::Refused(format!("a pipe could not be made: {error}")))?;
             write_and_read(task, &reader, &writer, bytes)

@@ -1,11 +1,13 @@
 //! spawn: how fast a process makes processes that end at once.
 
-use super::{Special, description, measure};
+use super::{Needs, Special, description, measure};
 use crate::counting::Task;
 use crate::processes::fork_to_leave;
 use crate::{Failure, Trial, Workload};
 use experiment::{Description, Params};
 use rustix::process::{WaitOptions, waitpid};
+
+const NEEDS: Needs = Needs { processes: 2, files: 8 };
 
 /// The workload.
 #[derive(Debug, Clone, Copy)]
@@ -26,9 +28,13 @@ impl Workload for Spawn {
         })
     }
 
+    fn check(&self, _params: &Params, trial: &Trial) -> Result<(), Failure> {
+        NEEDS.check(trial)
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
-        measure(params, trial, (2, 8), |task| fork_and_wait(task, 0))
+        measure(params, trial, NEEDS, |task| fork_and_wait(task, 0))
     }
 }
 

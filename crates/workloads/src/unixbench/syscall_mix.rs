@@ -1,6 +1,6 @@
 //! syscall-mix: how fast a process makes system calls that do next to nothing.
 
-use super::{Special, description, measure};
+use super::{Needs, Special, description, measure};
 use crate::counting::Task;
 use crate::{Failure, Trial, Workload};
 use experiment::{Description, Params};
@@ -8,6 +8,8 @@ use rustix::fs::Mode;
 use rustix::io::{Errno, dup};
 use rustix::process::{Pid, getpid, getuid, umask};
 use rustix::stdio::stdin;
+
+const NEEDS: Needs = Needs { processes: 1, files: 8 };
 
 /// The workload.
 #[derive(Debug, Clone, Copy)]
@@ -28,9 +30,13 @@ impl Workload for SyscallMix {
         })
     }
 
+    fn check(&self, _params: &Params, trial: &Trial) -> Result<(), Failure> {
+        NEEDS.check(trial)
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
-        measure(params, trial, (1, 8), |task| mix(task, getpid()))
+        measure(params, trial, NEEDS, |task| mix(task, getpid()))
     }
 }
 
