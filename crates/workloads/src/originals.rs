@@ -53,7 +53,7 @@ impl Original {
     pub const STRESS_NG: Original = Original::packaged("stress-ng", "stress-ng", "stress-ng");
     /// schbench, which no distribution packages.
     pub const SCHBENCH: Original = Original { via: "schbench", program: "schbench", package: None };
-    /// netperf, which not every distribution packages.
+    /// netperf, which Debian packages from 13 on.
     pub const NETPERF: Original = Original { via: "netperf", program: "netperf", package: None };
     /// STREAM as its users build it.
     pub const STREAM: Original = Original { via: "stream", program: "stream", package: None };

@@ -98,4 +98,22 @@ pub(super) static PAIRS: &[Pair] = &[
         metrics: &["p50", "p99.9"],
         reason: None,
     },
+    Pair {
+        workload: "netperf",
+        via: "iperf3",
+        package: Some("iperf3"),
+        points: "1",
+        set: &["test=tcp_stream", "message=131072", "runtime=2"],
+        metrics: &["throughput"],
+        reason: None,
+    },
+    Pair {
+        workload: "netperf",
+        via: "netperf",
+        package: None,
+        points: "1,2",
+        set: &["runtime=2"],
+        metrics: &["throughput"],
+        reason: None,
+    },
 ];

@@ -28,7 +28,9 @@ impl Program {
             Failure::Refused(match package {
                 Some(package) => format!("{name} is not installed; `apt-get install {package}` brings it"),
                 None => {
-                    format!("{name} is not on PATH; Debian has no package of it, so build it from its source")
+                    format!(
+                        "{name} is not on PATH; Debian 12 has no package of it, so build it from its source"
+                    )
                 }
             })
         })
