@@ -1,5 +1,6 @@
 //! schbench, as it was until 2023 and as it is since: workers that message threads wake. What both have in common.
 
+mod conduct;
 mod cpu_locks;
 mod handoff;
 pub(crate) mod latencies;
@@ -13,13 +14,15 @@ mod sched_delay;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod untouched;
 
 use crate::shared::warmup;
 use crate::{Failure, Original, Trial};
+use conduct::{Durations, Measured};
 use experiment::{Axis, Direction, Metric, Parameter, Params, Point, Statistic};
 use latencies::Latencies;
 use rustix::io::Errno;
-use stage::{Durations, Measured, Shape};
+use stage::Shape;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -170,12 +173,13 @@ fn leave_pipe(shape: &Shape, measured: &Measured, trial: &mut Trial) -> Result<(
 }
 
 /// Leaves what readers should know and what is no metric.
-fn leave_counts(measured: &Measured, zeros: u64, trial: &mut Trial) {
+fn leave_counts(measured: &Measured, durations: Durations, trial: &mut Trial) {
+    let [warmup_s, runtime_s] = [durations.warmup, durations.runtime].map(|time| time.as_secs_f64());
+    trial.note(format!(
+        "measured for {runtime_s} s behind a warm-up of {warmup_s} s, percentiles over all of it"
+    ));
     trial.counter("requests", measured.loops as f64);
     trial.counter("measured seconds", measured.seconds);
-    if zeros > 0 {
-        trial.counter("latencies of 0 us, left out", zeros as f64);
-    }
     if measured.skipped > 0 {
         trial.counter("requests skipped", measured.skipped as f64);
         trial.note(

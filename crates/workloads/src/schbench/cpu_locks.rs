@@ -23,20 +23,23 @@ impl CpuLocks {
         CpuLocks { bytes: (0..count * distance).map(|_| AtomicU8::new(0)).collect(), distance }
     }
 
-    /// Takes the lock of the CPU that the thread is on when it has got it, and gives it to who unlocks it.
+    /// Takes the lock of the CPU that the thread is on when it has got it; `None` if `gives_up` became true meanwhile.
     ///
     /// # Errors
     /// When the thread is on a CPU that the trial may not use.
-    pub fn lock(&self) -> Result<Locked<'_>, Failure> {
+    pub fn lock(&self, gives_up: impl Fn() -> bool) -> Result<Option<Locked<'_>>, Failure> {
         loop {
             let cpu = sched_getcpu();
             let lock = self.of(cpu)?;
             while lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+                if gives_up() {
+                    return Ok(None);
+                }
                 std::hint::spin_loop();
             }
             let locked = Locked(lock);
             if sched_getcpu() == cpu {
-                return Ok(locked);
+                return Ok(Some(locked));
             }
         }
     }
@@ -76,8 +79,19 @@ mod tests {
     fn a_lock_is_free_when_its_holder_has_dropped_it() {
         let cpus = machine::cpus::allowed().unwrap().to_vec();
         let locks = CpuLocks::new(&cpus, Semantics::Strict);
-        drop(locks.lock().unwrap());
-        drop(locks.lock().unwrap());
+        for _ in 0..2 {
+            assert!(locks.lock(|| false).unwrap().is_some());
+        }
         assert!(locks.bytes.iter().all(|byte| byte.load(Ordering::Relaxed) == 0));
+    }
+
+    #[test]
+    fn who_waits_for_a_lock_can_give_up() {
+        let cpus = machine::cpus::allowed().unwrap().to_vec();
+        let locks = CpuLocks::new(&cpus, Semantics::Original);
+        for byte in &locks.bytes {
+            byte.store(1, Ordering::Relaxed);
+        }
+        assert!(locks.lock(|| true).unwrap().is_none());
     }
 }

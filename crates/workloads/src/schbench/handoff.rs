@@ -77,6 +77,13 @@ pub struct Counts {
     pub asked: AtomicU64,
     /// Requests that it did.
     pub loops: AtomicU64,
+    /// Requests that it was given and did not do, because all threads were to leave.
+    pub given_up: AtomicU64,
+}
+
+/// Adds to a number that only the calling thread writes.
+pub fn add(number: &AtomicU64, more: u64) {
+    number.store(number.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
 impl Group {

@@ -23,6 +23,12 @@ pub struct Latencies {
     pub all_ns: Vec<u64>,
 }
 
+impl Default for Latencies {
+    fn default() -> Latencies {
+        Latencies::new()
+    }
+}
+
 impl Latencies {
     pub fn new() -> Latencies {
         Latencies {
@@ -111,9 +117,11 @@ impl Latencies {
     /// One figure in microseconds: with original semantics in whole ones, as the original has it.
     pub fn figure_us(&self, what: What, semantics: Semantics) -> Option<f64> {
         let value_ns = match what {
-            What::Percentile(percent) => self.histogram.percentile(percent)?,
-            What::Least => Some(self.least_ns).filter(|_| !self.histogram.is_empty())?,
-            What::Most => Some(self.most_ns).filter(|_| !self.histogram.is_empty())?,
+            // A bucket reaches beyond the largest value in it.
+            What::Percentile(percent) => self.histogram.percentile(percent)?.min(self.most_ns),
+            _ if self.histogram.is_empty() => return None,
+            What::Least => self.least_ns,
+            What::Most => self.most_ns,
         };
         Some(match semantics {
             Semantics::Original => (value_ns / 1000) as f64,

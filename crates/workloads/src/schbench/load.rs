@@ -22,22 +22,20 @@ impl AutoRps {
         Ok(AutoRps { percent, semantics, before: Spent::now()?, there: false })
     }
 
-    /// Whether the CPUs have been as busy as asked.
+    /// Whether the CPUs have ever been as busy as asked.
     pub fn is_there(&self) -> bool {
         self.there
     }
 
-    /// Changes the rate of a message thread after how busy the CPUs were since the last time. True when that was for the
-    /// first time what was asked.
-    pub fn scale(&mut self, rps: &AtomicU64) -> Result<bool, Failure> {
+    /// Changes the rate of a message thread after how busy the CPUs were since the last time.
+    pub fn scale(&mut self, rps: &AtomicU64) -> Result<(), Failure> {
         let spent = Spent::now()?;
         let busy = spent.busy_percent_since(&self.before);
         self.before = spent;
         let next = next(rps.load(Ordering::Relaxed), busy, self.percent, self.semantics);
         rps.store(next.rps, Ordering::Relaxed);
-        let first = next.is_near && !self.there;
         self.there |= next.is_near;
-        Ok(first)
+        Ok(())
     }
 }
 

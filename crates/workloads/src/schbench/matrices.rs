@@ -1,13 +1,14 @@
 //! The work of a request: matrices are multiplied in the naive way.
 
+use super::untouched::Untouched;
 use crate::Failure;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Two matrices and their product, which threads may share: then all of them write the same product.
 #[derive(Debug)]
 pub struct Matrices {
     /// The three behind each other.
-    cells: Box<[AtomicU64]>,
+    cells: Untouched,
     side: usize,
     touched: bool,
 }
@@ -15,9 +16,17 @@ pub struct Matrices {
 impl Matrices {
     /// Three matrices that together take at most `footprint_bytes`. Where they are not to be touched, no page of the first
     /// two is ever written, so that all their pages are the kernel's one page of zeros.
-    pub fn new(footprint_bytes: u64, touch: bool) -> Matrices {
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn new(footprint_bytes: u64, touch: bool) -> Result<Matrices, Failure> {
         let side = (footprint_bytes / 3 / size_of::<u64>() as u64).isqrt() as usize;
-        let matrices = Matrices { cells: zeros(3 * side * side), side, touched: touch };
+        let cells = Untouched::new(3 * side * side).map_err(|error| {
+            Failure::Refused(format!(
+                "no room for matrices of {footprint_bytes} bytes: {error}; take a smaller footprint"
+            ))
+        })?;
+        let matrices = Matrices { cells, side, touched: touch };
         if touch {
             for row in 0..side {
                 for column in 0..side {
@@ -27,23 +36,24 @@ impl Matrices {
                 }
             }
         }
-        matrices
+        Ok(matrices)
     }
 
     /// Multiplies them. Each step of a sum is stored, as in the original, whose compiler cannot know that the product
     /// is not one of the factors.
     pub fn multiply(&self) {
         let side = self.side;
+        if side == 0 {
+            return;
+        }
         let (first, rest) = self.cells.split_at(side * side);
         let (second, product) = rest.split_at(side * side);
-        for row in 0..side {
-            let first = &first[row * side..(row + 1) * side];
-            for column in 0..side {
-                let cell = &product[row * side + column];
+        for (left, products) in first.chunks_exact(side).zip(product.chunks_exact(side)) {
+            for (column, cell) in products.iter().enumerate().take(side) {
                 let mut sum = 0_u64;
                 cell.store(sum, Relaxed);
-                for (left, right) in first.iter().zip(second[column..].iter().step_by(side)) {
-                    sum = sum.wrapping_add(left.load(Relaxed).wrapping_mul(right.load(Relaxed)));
+                for (left, right) in left.iter().zip(second.chunks_exact(side)) {
+                    sum = sum.wrapping_add(left.load(Relaxed).wrapping_mul(right[column].load(Relaxed)));
                     cell.store(sum, Relaxed);
                 }
             }
@@ -101,28 +111,22 @@ fn product(row: usize, column: usize, Sums { ones, indices, squares }: Sums) -> 
     row * column * ones + (3 * row + 2 * column) * indices + 6 * squares
 }
 
-/// Zeros in memory that nobody has written to, as the kernel gives it.
-fn zeros(count: usize) -> Box<[AtomicU64]> {
-    let words = vec![0_u64; count].into_boxed_slice();
-    // SAFETY: AtomicU64 has the size, alignment and bits of u64, and the box is the only owner.
-    unsafe { Box::from_raw(Box::into_raw(words) as *mut [AtomicU64]) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alone::alone;
 
     #[test]
     fn the_footprint_of_the_original_makes_matrices_of_its_size() {
-        assert_eq!(Matrices::new(256 * 1024, false).side, 104);
-        assert_eq!(Matrices::new(0, true).side, 0);
+        assert_eq!(Matrices::new(256 * 1024, false).unwrap().side, 104);
+        assert_eq!(Matrices::new(0, true).unwrap().side, 0);
     }
 
     #[test]
     fn products_are_right_and_a_wrong_one_is_found() {
         for touch in [false, true] {
             for footprint in [0, 24, 4096, 50_000] {
-                let matrices = Matrices::new(footprint, touch);
+                let matrices = Matrices::new(footprint, touch).unwrap();
                 matrices.multiply();
                 matrices.check().unwrap();
                 if let Some(last) = matrices.cells.last() {
@@ -132,5 +136,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Kilobytes of memory of this process that are in use.
+    fn resident_kb() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    #[test]
+    fn factors_that_are_not_touched_take_no_memory() {
+        alone("schbench::matrices::tests::factors_that_are_not_touched_take_no_memory", || {
+            let third_kb = 256;
+            for (touch, thirds) in [(false, 1), (true, 3)] {
+                let before_kb = resident_kb();
+                let matrices = Matrices::new(3 * third_kb * 1024, touch).unwrap();
+                matrices.multiply();
+                let taken_kb = resident_kb() - before_kb;
+                assert!(
+                    taken_kb.abs_diff(thirds * third_kb) < third_kb / 2,
+                    "{taken_kb} KiB, touched: {touch}"
+                );
+            }
+        });
     }
 }

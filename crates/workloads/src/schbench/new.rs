@@ -1,24 +1,14 @@
 //! schbench: workers that sleep, multiply matrices and ask for the next request; how many they do and how long they wait.
 
-use super::cpu_locks::CpuLocks;
-use super::handoff::Group;
-use super::latencies::{Figure, Latencies, What, metrics};
-use super::matrices::Matrices;
-use super::places::Places;
-use super::stage::{Answer, Measured, Seat, Shape, Stage};
-use super::{
-    ORIGINALS, axis, broken, durations, first_rps, merge, parameters, pipe_metrics, rps_metric, sched_delay,
-};
-use crate::clock::now_ns;
-use crate::shared::{Semantics, room_for, semantics, with_shared};
+mod requests;
+
+use super::latencies::{Figure, What, metrics};
+use super::{ORIGINALS, axis, durations, parameters, pipe_metrics, rps_metric};
+use crate::shared::{Semantics, room_for, with_shared};
 use crate::{Failure, Original, Trial, Workload, originals};
 use experiment::{Description, Direction, Metric, Parameter, Params, Statistic};
-use rustix::io::Errno;
+use requests::{Done, Plan};
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::sleep;
-use std::time::Duration;
 
 /// The workload.
 #[derive(Debug, Clone, Copy)]
@@ -45,12 +35,6 @@ pub const RPS_FIGURES: [(&str, What); 5] = [
     ("rps-min", What::Least),
     ("rps-max", What::Most),
 ];
-
-/// A worker is given no further request when more than so many wait for it.
-const QUEUE: u64 = 128;
-/// What a message thread sleeps instead.
-const REST: Duration = Duration::from_micros(100);
-const SECOND_NS: u64 = 1_000_000_000;
 
 impl Workload for Schbench {
     fn describe(&self) -> Description {
@@ -218,253 +202,20 @@ fn own_metrics(set: &BTreeMap<String, String>) -> Vec<Metric> {
     all
 }
 
-/// What is to be done, as numbers.
-#[derive(Debug, Clone)]
-struct Plan {
-    semantics: Semantics,
-    shape: Shape,
-    sleep: Duration,
-    work: Work,
-    locking: bool,
-    calibrate: bool,
-    places: Places,
-    cpus: Vec<u32>,
-}
-
-/// The matrices of a request, and how often they are multiplied.
-#[derive(Debug, Clone, Copy)]
-struct Work {
-    own_bytes: u64,
-    own_operations: u64,
-    common_bytes: u64,
-    common_operations: u64,
-    touch: bool,
-}
-
-impl Plan {
-    fn new(params: &Params, trial: &Trial) -> Result<Plan, Failure> {
-        let semantics = semantics(params)?;
-        let message_threads = params.count("message-threads")? as usize;
-        let shape = Shape {
-            message_threads,
-            workers: trial.count()? as usize,
-            queue: QUEUE,
-            pipe_bytes: params.count("pipe")? as usize,
-            rps: first_rps(params)?,
-        };
-        let durations = durations(params)?;
-        if semantics == Semantics::Original
-            && durations.warmup.is_zero()
-            && durations.runtime < Duration::from_millis(1500)
-            && shape.pipe_bytes == 0
-        {
-            return Err(Failure::Refused(
-                "the original notes a first second of 0 requests, which is the median of so short a run; take runtime=2, \
-                 a `warmup`, or semantics=strict"
-                    .into(),
-            ));
-        }
-        let (bytes, operations) = (params.count("cache-footprint-kb")? * 1024, params.count("operations")?);
-        let own = |whole: u64| whole * params.count("split").unwrap_or(100) / 100;
-        let calibrate = params.flag("calibrate")?;
-        Ok(Plan {
-            semantics,
-            shape,
-            sleep: Duration::from_micros(params.count("sleep-us")?),
-            work: Work {
-                own_bytes: own(bytes),
-                own_operations: own(operations),
-                common_bytes: bytes - own(bytes),
-                common_operations: operations - own(operations),
-                touch: params.flag("touch")? || semantics == Semantics::Strict,
-            },
-            locking: params.flag("locking")? && !calibrate,
-            calibrate,
-            places: Places::new(
-                params.text("message-cpus")?,
-                params.text("worker-cpus")?,
-                message_threads,
-                trial.cpus(),
-                semantics,
-            )?,
-            cpus: trial.cpus().to_vec(),
-        })
-    }
-
-    /// Whether a request neither sleeps nor works.
-    fn is_nothing(&self) -> bool {
-        self.sleep.is_zero() && self.work.own_operations + self.work.common_operations == 0
-    }
-
-    fn run(&self, params: &Params) -> Result<Done, Failure> {
-        let stage = Stage::new(self.semantics, self.shape);
-        let locks = self.locking.then(|| CpuLocks::new(&self.cpus, self.semantics));
-        let common = Arc::new(Matrices::new(self.work.common_bytes, self.work.touch));
-        let message_delays_us = Mutex::new(Vec::new());
-        let (measured, workers) = stage.perform(
-            durations(params)?,
-            |nth| self.places.pin_message_thread(nth),
-            |_, group| {
-                match self.shape.rps {
-                    0 => answer(&stage, group),
-                    _ => issue(&stage, group),
-                }
-                .map_err(broken)?;
-                message_delays_us.lock().unwrap_or_else(PoisonError::into_inner).push(sched_delay::own_us());
-                Ok(())
-            },
-            || {
-                self.places.pin_worker()?;
-                Ok(Matrices::new(self.work.own_bytes, self.work.touch))
-            },
-            |seat, own| self.serve(&stage, seat, own, &common, locks.as_ref()),
-        )?;
-        if self.work.common_operations > 0 && self.shape.pipe_bytes == 0 {
-            common.check()?;
-        }
-        Ok(Done {
-            wakeups: merge(workers.iter().map(|worker| &worker.wakeups)),
-            requests: merge(workers.iter().map(|worker| &worker.requests)),
-            message_delay_us: sched_delay::mean_of_threads(
-                message_delays_us.into_inner().unwrap_or_else(PoisonError::into_inner),
-            ),
-            worker_delay_us: sched_delay::mean_of_threads(workers.iter().map(|worker| worker.delay_us)),
-            all_loops: stage.loops(),
-            measured,
-        })
-    }
-
-    /// What a worker does.
-    fn serve(
-        &self,
-        stage: &Stage,
-        seat: Seat<'_>,
-        own: Matrices,
-        common: &Matrices,
-        locks: Option<&CpuLocks>,
-    ) -> Result<Served, Failure> {
-        let counts = &seat.worker.counts;
-        let (mut wakeups, mut requests) = (Latencies::new(), Latencies::new());
-        let mut starts_ns = Vec::with_capacity(QUEUE as usize + 2);
-        while !stage.is_stopping() {
-            let answer = stage.ask(seat).map_err(broken)?;
-            if let Answer::At(answered_ns) = answer {
-                let now_ns = stage.stamp_ns();
-                if stage.counts(answered_ns, now_ns) {
-                    wakeups.record(self.semantics, answered_ns, now_ns);
-                }
-            }
-            starts_ns.clear();
-            match answer {
-                _ if self.shape.rps > 0 => seat.worker.requests.take(&mut starts_ns),
-                Answer::Leave => {}
-                Answer::At(_) | Answer::NotNeeded => starts_ns.push(0),
-            }
-            for issued_ns in &starts_ns {
-                let mut began_ns = stage.stamp_ns();
-                if self.shape.pipe_bytes == 0 {
-                    if !self.sleep.is_zero() {
-                        sleep(self.sleep);
-                    }
-                    if self.calibrate {
-                        began_ns = stage.stamp_ns();
-                    } else if self.semantics == Semantics::Strict && *issued_ns > 0 {
-                        began_ns = *issued_ns;
-                    }
-                    let locked = locks.map(CpuLocks::lock).transpose()?;
-                    for _ in 0..self.work.own_operations {
-                        own.multiply();
-                    }
-                    for _ in 0..self.work.common_operations {
-                        common.multiply();
-                    }
-                    drop(locked);
-                }
-                let ended_ns = stage.stamp_ns();
-                counts.loops.store(counts.loops.load(Relaxed) + 1, Relaxed);
-                if stage.counts(began_ns, ended_ns) {
-                    requests.record(self.semantics, began_ns, ended_ns);
-                }
-            }
-        }
-        if self.work.own_operations > 0 && counts.loops.load(Relaxed) > 0 && self.shape.pipe_bytes == 0 {
-            own.check()?;
-        }
-        Ok(Served { wakeups, requests, delay_us: sched_delay::own_us() })
-    }
-}
-
-/// What a message thread does: all who wait are answered, and then it waits until somebody asks.
-fn answer(stage: &Stage, group: &Group) -> Result<(), Errno> {
-    loop {
-        group.post.block();
-        stage.answer_all(group)?;
-        if stage.is_stopping() {
-            // Whoever asked before seeing that.
-            return stage.answer_all(group);
-        }
-        group.post.wait()?;
-    }
-}
-
-/// What a message thread does that issues requests: those of a second to its workers in turn, as fast as it can.
-fn issue(stage: &Stage, group: &Group) -> Result<(), Errno> {
-    let mut workers = group.workers.iter().cycle();
-    let mut due_ns = now_ns();
-    while !stage.is_stopping() {
-        let began_ns = now_ns();
-        let late_ns = match stage.semantics {
-            Semantics::Original => 0,
-            // A request begins when it is due, also if its message thread comes late.
-            Semantics::Strict => began_ns.saturating_sub(due_ns),
-        };
-        for worker in workers.by_ref().take(stage.rps.load(Relaxed) as usize) {
-            if stage.is_stopping() {
-                return Ok(());
-            }
-            let now_ns = stage.stamp_ns();
-            if worker.requests.len() > QUEUE {
-                group.skipped.store(group.skipped.load(Relaxed) + 1, Relaxed);
-                sleep(REST);
-            } else {
-                stage.issue(group, worker, now_ns - late_ns, now_ns)?;
-            }
-        }
-        due_ns = match stage.semantics {
-            Semantics::Original => began_ns + SECOND_NS,
-            Semantics::Strict => due_ns + SECOND_NS,
-        };
-        stage.rest_until(due_ns);
-    }
-    Ok(())
-}
-
-/// What a worker leaves behind.
-struct Served {
-    wakeups: Latencies,
-    requests: Latencies,
-    delay_us: Option<f64>,
-}
-
-/// What all threads leave behind.
-struct Done {
-    wakeups: Latencies,
-    requests: Latencies,
-    message_delay_us: Option<f64>,
-    worker_delay_us: Option<f64>,
-    /// Requests since the start.
-    all_loops: u64,
-    measured: Measured,
-}
-
 impl Done {
     fn leave(&self, plan: &Plan, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         let Done { wakeups, requests, measured, .. } = self;
-        if wakeups.histogram.is_empty() && wakeups.zeros == 0 {
+        let durations = durations(params)?;
+        super::leave_counts(measured, durations, trial);
+        for (name, latencies) in [("wake-up", wakeups), ("request", requests)] {
+            if latencies.zeros > 0 {
+                trial.counter(&format!("{name} latencies of 0 us, left out"), latencies.zeros as f64);
+            }
+        }
+        if wakeups.histogram.is_empty() {
             return Err(super::nothing_measured());
         }
         wakeups.leave(&FIGURES, WAKEUP, plan.semantics, trial)?;
-        super::leave_counts(measured, wakeups.zeros + requests.zeros, trial);
         if plan.shape.pipe_bytes > 0 {
             return super::leave_pipe(&plan.shape, measured, trial);
         }
@@ -472,9 +223,33 @@ impl Done {
         if !plan.is_nothing() || plan.semantics == Semantics::Strict {
             requests.leave(&FIGURES, REQUEST, plan.semantics, trial)?;
         }
-        let mut rates = measured.rates.clone();
+        if self.cut_off > 0 {
+            trial.counter("request latencies cut off at the end", self.cut_off as f64);
+        }
+        self.leave_rates(plan, trial)?;
+        let average = match plan.semantics {
+            Semantics::Original => {
+                self.all_loops as f64 / (durations.warmup + durations.runtime).as_secs_f64()
+            }
+            Semantics::Strict => measured.loops as f64 / measured.seconds,
+        };
+        trial.sample("rps-average", average)?;
+        if durations.auto_rps.is_some() {
+            trial.sample("rps-goal", measured.goal as f64)?;
+        }
+        let delays = [("message-delay", self.message_delay_us), ("worker-delay", self.worker_delay_us)];
+        for (name, delay_us) in delays {
+            match delay_us {
+                Some(delay_us) => trial.sample(name, delay_us)?,
+                None => trial.note("this kernel does not count scheduling delays (/proc/PID/schedstat)"),
+            }
+        }
+        Ok(())
+    }
+
+    fn leave_rates(&self, plan: &Plan, trial: &mut Trial) -> Result<(), Failure> {
+        let mut rates = self.measured.rates.clone();
         rates.sort_by(f64::total_cmp);
-        let whole = |rate: f64| if plan.semantics == Semantics::Original { rate.floor() } else { rate };
         for (name, what) in RPS_FIGURES {
             let rate = of_ascending(&rates, what).ok_or_else(|| {
                 Failure::Refused(
@@ -482,28 +257,9 @@ impl Done {
                         .into(),
                 )
             })?;
-            trial.sample(name, whole(rate))?;
-        }
-        trial.sample(
-            "rps-average",
-            match plan.semantics {
-                Semantics::Original => {
-                    let durations = durations(params)?;
-                    self.all_loops as f64 / (durations.warmup + durations.runtime).as_secs_f64()
-                }
-                Semantics::Strict => measured.loops as f64 / measured.seconds,
-            },
-        )?;
-        if params.count("auto-rps")? > 0 {
-            trial.sample("rps-goal", measured.goal as f64)?;
-        }
-        for (name, delay_us) in
-            [("message-delay", self.message_delay_us), ("worker-delay", self.worker_delay_us)]
-        {
-            match delay_us {
-                Some(delay_us) => trial.sample(name, delay_us)?,
-                None => trial.note("this kernel does not count scheduling delays (/proc/PID/schedstat)"),
-            }
+            // The original counts whole requests.
+            let whole = plan.semantics == Semantics::Original;
+            trial.sample(name, if whole { rate.floor() } else { rate })?;
         }
         Ok(())
     }
@@ -522,6 +278,7 @@ fn of_ascending(values: &[f64], what: What) -> Option<f64> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::schbench::latencies::Latencies;
     use crate::schbench::tests::prepared;
 
     /// The wake-up and the request latencies of all workers, with each of them kept.

@@ -1,6 +1,6 @@
 //! schbench-old: workers that spin for a time when their message thread wakes them, and how much longer that took.
 
-use super::handoff::Group;
+use super::handoff::{Group, add};
 use super::latencies::{Figure, Latencies, metrics};
 use super::random::Random;
 use super::stage::{Answer, Seat, Shape, Stage};
@@ -137,7 +137,7 @@ impl Workload for SchbenchOld {
         latencies.leave(&FIGURES, "", plan.semantics, trial)?;
         trial.sample("rps", measured.loops as f64 / measured.seconds)?;
         super::leave_pipe(&plan.shape, &measured, trial)?;
-        super::leave_counts(&measured, latencies.zeros, trial);
+        super::leave_counts(&measured, durations(params)?, trial);
         Ok(())
     }
 }
@@ -192,7 +192,7 @@ impl Plan {
         })
     }
 
-    fn run(&self, params: &Params) -> Result<(Latencies, super::stage::Measured), Failure> {
+    fn run(&self, params: &Params) -> Result<(Latencies, super::conduct::Measured), Failure> {
         let stage = Stage::new(self.semantics, self.shape);
         let (measured, latencies) = stage.perform(
             durations(params)?,
@@ -216,7 +216,7 @@ impl Plan {
 
     /// What a message thread does: all who wait are answered, and then it waits until somebody asks.
     fn answer(&self, stage: &Stage, group: &Group, mut random: Random) -> Result<(), Errno> {
-        let drawn_ns = self.draw_ns(self.message_cputime_ns, &mut random);
+        let drawn_ns = draw_ns(self.message_cputime_ns, &mut random);
         loop {
             group.post.block();
             stage.answer_all(group)?;
@@ -244,7 +244,7 @@ impl Plan {
         mut latencies: Latencies,
     ) -> Result<Latencies, Errno> {
         let counts = &seat.worker.counts;
-        let drawn_ns = self.draw_ns(self.cputime_ns, &mut random);
+        let drawn_ns = draw_ns(self.cputime_ns, &mut random);
         let mut starts_ns = Vec::with_capacity(QUEUE as usize + 2);
         while !stage.is_stopping() {
             let answer = stage.ask(seat)?;
@@ -257,7 +257,7 @@ impl Plan {
             for start_ns in &starts_ns {
                 let spin_ns = self.spin_ns(self.cputime_ns, drawn_ns, &mut random);
                 self.spin(stage, spin_ns);
-                counts.loops.store(counts.loops.load(Relaxed) + 1, Relaxed);
+                add(&counts.loops, 1);
                 let ended_ns = stage.stamp_ns();
                 if stage.counts(*start_ns, ended_ns) {
                     let (less_ns, least_ns) = match self.semantics {
@@ -305,7 +305,7 @@ impl Plan {
             };
             for worker in workers.by_ref().take(count as usize) {
                 if worker.requests.len() > QUEUE {
-                    group.skipped.store(group.skipped.load(Relaxed) + 1, Relaxed);
+                    add(&group.skipped, 1);
                 } else {
                     stage.issue(group, worker, stage.stamp_ns() - late_ns, began_ns)?;
                 }
@@ -313,17 +313,12 @@ impl Plan {
         }
     }
 
-    /// With original semantics a thread draws its random part of a time once and for all.
-    fn draw_ns(&self, whole_ns: u64, random: &mut Random) -> u64 {
-        random.below(whole_ns / 1000) * 1000 + 1000
-    }
-
-    /// How long to spin this time.
+    /// How long to spin this time. With original semantics a thread draws its random part once and for all.
     fn spin_ns(&self, whole_ns: u64, drawn_ns: u64, random: &mut Random) -> u64 {
         match (self.jitter && whole_ns > 0, self.semantics) {
             (false, _) => whole_ns,
             (true, Semantics::Original) => drawn_ns,
-            (true, Semantics::Strict) => self.draw_ns(whole_ns, random),
+            (true, Semantics::Strict) => draw_ns(whole_ns, random),
         }
     }
 
@@ -338,6 +333,11 @@ impl Plan {
             std::hint::spin_loop();
         }
     }
+}
+
+/// A random part of a time, in whole microseconds from 1.
+fn draw_ns(whole_ns: u64, random: &mut Random) -> u64 {
+    random.below(whole_ns / 1000) * 1000 + 1000
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Tests of both workloads and of the stage that they share.
 
+use super::conduct::Durations;
 use super::handoff::Group;
 use super::latencies::{Figure, Latencies, What};
 use super::new::{self, Schbench};
 use super::old::{self, SchbenchOld};
-use super::stage::{Answer, Durations, Seat, Shape, Stage};
+use super::stage::{Answer, Seat, Shape, Stage};
 use crate::alone::{alone, leaving_nothing, limit_tasks};
 use crate::shared::Semantics;
 use crate::{Failure, Trial, Workload};
