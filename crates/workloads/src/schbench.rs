@@ -16,8 +16,8 @@ mod stage;
 mod tests;
 mod untouched;
 
-use crate::shared::warmup;
-use crate::{Failure, Original, Trial};
+use crate::shared::{room_for, warmup};
+use crate::{Failure, Original, Trial, originals};
 use conduct::{Durations, Measured};
 use experiment::{Axis, Direction, Metric, Parameter, Params, Point, Statistic};
 use latencies::Latencies;
@@ -185,6 +185,21 @@ fn leave_counts(measured: &Measured, durations: Durations, trial: &mut Trial) {
         trial.note(
             "requests were skipped because too many waited for their worker: the rate is too high for it",
         );
+    }
+}
+
+/// Whether the original is there and takes its `arguments`, where it is asked for, or else whether all threads fit.
+fn check(
+    params: &Params,
+    shape: &Shape,
+    arguments: impl FnOnce() -> Result<Vec<String>, Failure>,
+) -> Result<(), Failure> {
+    match originals::wanted(params, ORIGINALS)? {
+        Some(original) => {
+            arguments()?;
+            original.find().map(drop)
+        }
+        None => room_for(shape.threads(), 0, 0),
     }
 }
 

@@ -14,7 +14,7 @@ use regex::Regex;
 /// # Errors
 /// When it is not there or a newer one, and when what it prints is no result.
 pub fn run_old(params: &Params, trial: &mut Trial) -> Result<(), Failure> {
-    let text = run(&old_arguments(params, trial.count()?)?, trial)?;
+    let text = run(&old_arguments(params, trial)?, trial)?;
     let page = Page::read(&text)?;
     if page.table("Wakeup Latencies").is_some() {
         return Err(Failure::Refused(
@@ -86,8 +86,8 @@ fn run(arguments: &[String], trial: &mut Trial) -> Result<String, Failure> {
 ///
 /// # Errors
 /// When a parameter has no counterpart there.
-pub fn old_arguments(params: &Params, workers: u64) -> Result<Vec<String>, Failure> {
-    let mut arguments = common_arguments(params, workers)?;
+pub fn old_arguments(params: &Params, trial: &Trial) -> Result<Vec<String>, Failure> {
+    let mut arguments = common_arguments(params, trial.count()?)?;
     let [rps, auto_rps, pipe] = ["rps", "auto-rps", "pipe"].map(|name| params.count(name));
     if (rps? > 0 || auto_rps? > 0 || pipe? > 0) && !warmup(params)?.is_zero() {
         return Err(Failure::Refused(

@@ -85,13 +85,7 @@ impl Workload for Schbench {
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         let plan = Plan::new(params, trial)?;
-        match originals::wanted(params, ORIGINALS)? {
-            Some(original) => {
-                originals::schbench::new_arguments(params, trial)?;
-                original.find().map(drop)
-            }
-            None => room_for(plan.shape.threads(), 0, 0),
-        }
+        super::check(params, &plan.shape, || originals::schbench::new_arguments(params, trial))
     }
 
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {

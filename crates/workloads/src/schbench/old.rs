@@ -114,13 +114,7 @@ impl Workload for SchbenchOld {
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         let plan = Plan::new(params, trial)?;
-        match originals::wanted(params, ORIGINALS)? {
-            Some(original) => {
-                originals::schbench::old_arguments(params, trial.count()?)?;
-                original.find().map(drop)
-            }
-            None => room_for(plan.shape.threads(), 0, 0),
-        }
+        super::check(params, &plan.shape, || originals::schbench::old_arguments(params, trial))
     }
 
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
