@@ -1,6 +1,6 @@
 //! The futex workloads, after `perf bench futex`: what they share.
 
-mod buckets;
+pub mod buckets;
 pub mod hash;
 pub mod lock_pi;
 mod rates;

@@ -16,6 +16,7 @@ mod stage;
 mod tests;
 mod untouched;
 
+use crate::futex::buckets::Buckets;
 use crate::shared::{room_for, warmup};
 use crate::{Failure, Original, Trial, originals};
 use conduct::{Durations, Measured};
@@ -180,6 +181,8 @@ fn leave_counts(measured: &Measured, durations: Durations, trial: &mut Trial) {
     ));
     trial.counter("requests", measured.loops as f64);
     trial.counter("measured seconds", measured.seconds);
+    // On which hash all the futexes were can decide how fast they are.
+    Buckets::LeftAlone.report(trial);
     if measured.skipped > 0 {
         trial.counter("requests skipped", measured.skipped as f64);
         trial.note(
