@@ -13,6 +13,7 @@ mod program;
 mod running;
 pub mod schbench;
 pub mod stream;
+pub mod stress_ng;
 pub mod sysbench;
 pub mod tbench;
 

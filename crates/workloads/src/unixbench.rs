@@ -8,7 +8,7 @@ pub mod syscall_mix;
 
 use crate::counting::{self, Looping, Task};
 use crate::shared::{Mode, room_for, with_shared};
-use crate::{Failure, Trial};
+use crate::{Failure, Original, Trial};
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
 
 /// What the description of one of them says that the others' do not.
@@ -19,6 +19,7 @@ struct Special<'a> {
     source: &'a str,
     parameters: Vec<Parameter>,
     runtime_s: f64,
+    originals: &'a [Original],
     requirement: &'a str,
 }
 
@@ -45,7 +46,7 @@ fn description(special: Special) -> Description {
             points: [1, 2].map(Point::from).to_vec(),
             range: Some((1, 10_000)),
         },
-        parameters: with_shared(parameters, &[]),
+        parameters: with_shared(parameters, special.originals),
         metrics: vec![Metric::new(
             "rate",
             "loops/s",

@@ -34,6 +34,7 @@ impl Workload for Context {
                 "where a pair runs: where the scheduler puts it, both on the same CPU, or on two CPUs",
             )],
             runtime_s: 2.0,
+            originals: &[],
             requirement: "two processes per copy",
         })
     }

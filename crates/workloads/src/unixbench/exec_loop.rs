@@ -33,6 +33,7 @@ impl Workload for ExecLoop {
                 "execve calls of a process before it ends",
             )],
             runtime_s: 5.0,
+            originals: &[],
             requirement: "env and true on PATH, and twice as many processes as the point says",
         })
     }

@@ -29,6 +29,7 @@ impl Workload for PipeThroughput {
                 "bytes of a write; what a pipe holds is the limit",
             )],
             runtime_s: 2.0,
+            originals: &[],
             requirement: "as many processes as the point says",
         })
     }

@@ -26,6 +26,7 @@ impl Workload for SyscallMix {
             source: "`syscall` (mix; later versions call getppid in place of getpid)",
             parameters: vec![],
             runtime_s: 2.0,
+            originals: &[],
             requirement: "as many processes as the point says",
         })
     }
