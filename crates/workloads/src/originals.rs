@@ -112,6 +112,19 @@ pub fn perf(trial: &mut Trial) -> Result<Program, Failure> {
     Ok(perf)
 }
 
+/// `runtime_s` for a program that takes whole seconds.
+///
+/// # Errors
+/// When it is no such number, or 0.
+pub fn whole_seconds(program: &str, runtime_s: f64) -> Result<u64, Failure> {
+    match runtime_s.fract() == 0.0 && runtime_s >= 1.0 {
+        true => Ok(runtime_s as u64),
+        false => {
+            Err(Failure::Refused(format!("{program} takes whole seconds, and runtime={runtime_s} is not")))
+        }
+    }
+}
+
 /// A decimal number as programs print it; its point may be a comma.
 pub fn decimal(text: &str) -> Option<f64> {
     text.trim().replace(',', ".").parse().ok().filter(|number: &f64| number.is_finite())

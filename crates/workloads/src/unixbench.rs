@@ -26,6 +26,8 @@ struct Special<'a> {
 fn description(special: Special) -> Description {
     let mut parameters = special.parameters;
     parameters.extend(counting::parameters(special.runtime_s));
+    let mut requirements = vec![special.requirement.to_string()];
+    requirements.extend(special.originals.iter().map(|original| format!("{} for `via`", original.program)));
     Description {
         name: special.name.into(),
         summary: special.summary.into(),
@@ -54,7 +56,7 @@ fn description(special: Special) -> Description {
             "loops per second",
             "loops of all copies per second",
         )],
-        requirements: vec![special.requirement.into()],
+        requirements,
     }
 }
 

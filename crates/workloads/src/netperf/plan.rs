@@ -126,17 +126,6 @@ impl Plan {
         Ok(())
     }
 
-    /// `runtime` for an original that takes nothing else.
-    pub fn whole_seconds(&self, original: &str) -> Result<u64, Failure> {
-        let runtime_s = self.runtime.as_secs_f64();
-        match runtime_s.fract() == 0.0 && runtime_s >= 1.0 {
-            true => Ok(runtime_s as u64),
-            false => Err(Failure::Refused(format!(
-                "{original} takes whole seconds, and runtime={runtime_s} is not"
-            ))),
-        }
-    }
-
     /// The port for the server of an original: the one that was asked for, or one that nobody uses just now.
     ///
     /// # Errors

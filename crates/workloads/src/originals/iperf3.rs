@@ -1,6 +1,6 @@
 //! iperf3, for the streams.
 
-use super::Original;
+use super::{Original, whole_seconds};
 use crate::netperf::{Figures, Plan, Test};
 use crate::{Failure, Trial};
 use serde_json::Value;
@@ -53,7 +53,7 @@ pub fn arguments(plan: &Plan, port: u16) -> Result<Vec<String>, Failure> {
     if plan.clients > MOST_STREAMS {
         return refused(format!("iperf3 has {MOST_STREAMS} streams at the most; take fewer clients"));
     }
-    let runtime_s = plan.whole_seconds("iperf3")?;
+    let runtime_s = whole_seconds("iperf3", plan.runtime.as_secs_f64())?;
     let mut arguments: Vec<String> = vec!["-c".into(), Ipv4Addr::LOCALHOST.to_string(), "-J".into()];
     let mut option = |name: &str, value: u64| arguments.extend([name.into(), value.to_string()]);
     option("-p", port.into());

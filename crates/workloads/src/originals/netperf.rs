@@ -1,6 +1,6 @@
 //! netperf with netserver.
 
-use super::{Original, Program, decimal};
+use super::{Original, Program, decimal, whole_seconds};
 use crate::crew;
 use crate::netperf::{Figures, Plan, Test};
 use crate::{Failure, Trial};
@@ -67,7 +67,7 @@ fn run(netperf: &Program, plan: &Plan, port: u16) -> Result<Vec<String>, Failure
 /// When netperf has no counterpart of what `plan` asks for.
 pub fn arguments(plan: &Plan, port: u16) -> Result<Vec<String>, Failure> {
     let Plan { request, response, message, receive, buffer, .. } = plan;
-    let runtime_s = plan.whole_seconds("netperf")?;
+    let runtime_s = whole_seconds("netperf", plan.runtime.as_secs_f64())?;
     let name = match plan.test {
         Test::TcpRr => "TCP_RR",
         Test::UdpRr => "UDP_RR",

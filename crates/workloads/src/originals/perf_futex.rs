@@ -1,6 +1,6 @@
 //! `perf bench futex`.
 
-use super::{Program, decimal, perf};
+use super::{Program, decimal, perf, whole_seconds};
 use crate::shared::{warm_up, warmup};
 use crate::{Failure, Trial};
 use experiment::Params;
@@ -40,11 +40,8 @@ pub fn repeated(subcommand: &str, own: &[&str], params: &Params, trial: &mut Tri
 /// When perf is not there or not fit, and when what it prints is no result.
 pub fn timed(subcommand: &str, own: &[&str], params: &Params, trial: &mut Trial) -> Result<(), Failure> {
     let perf = fit_perf(trial)?;
-    let runtime_s = params.decimal("runtime")?;
-    if runtime_s.fract() != 0.0 || runtime_s < 1.0 {
-        return Err(Failure::Refused(format!("perf takes whole seconds, and runtime={runtime_s} is not")));
-    }
-    let arguments = |runtime_s: f64| -> Result<Vec<String>, Failure> {
+    let runtime_s = whole_seconds("perf", params.decimal("runtime")?)?;
+    let arguments = |runtime_s: u64| -> Result<Vec<String>, Failure> {
         let mut arguments: Vec<String> = ["bench", "futex", subcommand].map(String::from).to_vec();
         arguments.push(format!("--runtime={runtime_s}"));
         arguments.extend(options(own, params, trial)?);
@@ -52,7 +49,7 @@ pub fn timed(subcommand: &str, own: &[&str], params: &Params, trial: &mut Trial)
     };
     let warmup_s = warmup(params)?.as_secs_f64();
     if warmup_s > 0.0 {
-        run(&perf, &arguments(warmup_s.ceil())?)?;
+        run(&perf, &arguments(warmup_s.ceil() as u64)?)?;
     }
     let output = run(&perf, &arguments(runtime_s)?)?;
     trial.sample("rate", rate(&output)?)

@@ -1,6 +1,6 @@
 //! The fork stressor of stress-ng, 0.13 and later.
 
-use super::{Original, decimal, last_line};
+use super::{Original, decimal, last_line, whole_seconds};
 use crate::shared::warmup;
 use crate::{Failure, Trial};
 use experiment::Params;
@@ -55,15 +55,12 @@ pub fn run(original: Original, params: &Params, trial: &mut Trial) -> Result<(),
 /// The command line, but for the time.
 fn arguments(params: &Params, trial: &Trial) -> Result<Vec<String>, Failure> {
     let copies = trial.count()?;
-    let runtime_s = params.decimal("runtime")?;
     let refused = |why: String| Err(Failure::Refused(why));
     if copies > INSTANCES_MAX {
         return refused(format!("stress-ng takes at most {INSTANCES_MAX} copies, and {copies} are more"));
     }
     // It reads 0.5 as 0, which it takes for no end.
-    if runtime_s.fract() != 0.0 || runtime_s < 1.0 {
-        return refused(format!("stress-ng takes whole seconds, and runtime={runtime_s} is not"));
-    }
+    whole_seconds("stress-ng", params.decimal("runtime")?)?;
     if params.count("batch")? != 1 {
         return refused("stress-ng looks after every process whether to go on; leave out `batch`".into());
     }

@@ -1,6 +1,6 @@
 //! sysbench 1.0.
 
-use super::{Original, decimal, last_line};
+use super::{Original, decimal, last_line, whole_seconds};
 use crate::shared::warmup;
 use crate::{Failure, Trial};
 use experiment::Params;
@@ -31,12 +31,7 @@ pub fn run(
         // It ends by itself.
         "mutex" => arguments.extend(["--time=0".into(), "--events=0".into()]),
         _ => {
-            let runtime_s = params.decimal("runtime")?;
-            if runtime_s.fract() != 0.0 || runtime_s < 1.0 {
-                return Err(Failure::Refused(format!(
-                    "sysbench takes whole seconds, and runtime={runtime_s} is not"
-                )));
-            }
+            let runtime_s = whole_seconds("sysbench", params.decimal("runtime")?)?;
             arguments.push(format!("--time={runtime_s}"));
         }
     }
