@@ -177,13 +177,17 @@ fn parameters(experiment: &Experiment) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Set for all variants: {}.", parts.join("; ")))
 }
 
-/// Every cell of the analysis about which a verdict could be given, in the order of the report.
+/// Every cell of the analysis about which a verdict could be given, in the order of the report. Where a metric is shown and
+/// not judged, nothing is said of its absence here: a single client has no spread, and that is no verdict.
 pub(crate) fn judged(analysis: &Analysis) -> impl Iterator<Item = (&Table, &Row, &Cell)> {
     let imported = analysis.state == State::Imported;
     let all = analysis.tables.iter().flat_map(|table| {
         table.rows.iter().flat_map(move |row| row.cells.iter().map(move |cell| (table, row, cell)))
     });
-    all.filter(move |(.., cell)| !imported && !matches!(cell.verdict, Verdict::Baseline | Verdict::Unjudged))
+    all.filter(move |(table, _, cell)| {
+        let verdict = !matches!(cell.verdict, Verdict::Baseline | Verdict::Unjudged);
+        !imported && table.metric.primary && verdict
+    })
 }
 
 /// The change that an effect stands for, in percent of the baseline; none where it is a difference.

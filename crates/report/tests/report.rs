@@ -247,6 +247,17 @@ fn missing_cells_have_their_reason_in_a_numbered_note() {
 }
 
 #[test]
+fn a_metric_that_is_not_judged_may_be_absent_without_a_verdict() {
+    let mut analysis = global_lock(&["a", "b"]);
+    let secondary = analysis.tables.iter_mut().find(|table| !table.metric.primary).unwrap();
+    secondary.rows[0].cells[1] = absent("b", "a single client has no spread");
+    let text = text(&analysis, "normalized");
+    assert!(text.contains("a single client has no spread"), "{text}");
+    assert!(!flat(&text).contains("missing in 1"), "{text}");
+    assert!(!text.contains(" missing "), "{text}");
+}
+
+#[test]
 fn a_baseline_that_is_missing_is_not_counted_as_compared_with_itself() {
     let mut analysis = hackbench();
     for cell in &mut analysis.tables[0].rows[0].cells {
