@@ -82,34 +82,29 @@ struct Cell {
     /// The original over ours: low, estimate, high.
     ratio: Option<[f64; 3]>,
     margin_pct: f64,
+    /// Whether the report called the two the same; `None` where the workload shows the metric without judging it. The
+    /// interval decides then.
+    judged: Option<bool>,
     blocks: u64,
 }
 
 impl Cell {
     fn same(&self) -> bool {
-        self.ratio.is_some_and(|[low, _, high]| {
-            low > 1.0 / (1.0 + self.margin_pct / 100.0) && high < 1.0 + self.margin_pct / 100.0
-        })
+        match self.judged {
+            Some(same) => same,
+            None => self.ratio.is_some_and(|[low, _, high]| {
+                low > 1.0 / (1.0 + self.margin_pct / 100.0) && high < 1.0 + self.margin_pct / 100.0
+            }),
+        }
     }
 
     /// `same`, which of the two is better, or `undecided`.
     fn verdict(&self) -> &'static str {
+        let lower = self.better == "lower";
         match self.ratio {
             _ if self.same() => "same",
-            Some([low, _, _]) if low > 1.0 => {
-                if self.better == "lower" {
-                    "ours better"
-                } else {
-                    "original better"
-                }
-            }
-            Some([_, _, high]) if high < 1.0 => {
-                if self.better == "lower" {
-                    "original better"
-                } else {
-                    "ours better"
-                }
-            }
+            Some([low, ..]) if low > 1.0 => ["original better", "ours better"][usize::from(lower)],
+            Some([.., high]) if high < 1.0 => ["ours better", "original better"][usize::from(lower)],
             _ => "undecided",
         }
     }
@@ -136,18 +131,23 @@ impl Cell {
     }
 }
 
-/// Duels ours against the original; again with the smaller margin where the original turns out to be steady.
+/// Duels ours against the original; again with the smaller margin where the original turns out to be steady. What is steady
+/// is then judged by the second duel.
 fn contest(kduel: &Path, home: &Path, pair: &Pair) -> anyhow::Result<Contest> {
     let run = |margin_pct: f64| -> anyhow::Result<Contest> {
         let arguments = pair.arguments(margin_pct);
         let report = kduel::duel(kduel, home, &arguments.iter().map(String::as_str).collect::<Vec<&str>>())?;
         read(pair, &report)
     };
-    let first = run(MARGIN_PCT)?;
-    match first.cells.iter().any(|cell| cell.margin_pct < MARGIN_PCT && !cell.same()) {
-        true => run(STEADY_MARGIN_PCT),
-        false => Ok(first),
+    let mut first = run(MARGIN_PCT)?;
+    let steady = |cell: &Cell| cell.margin_pct < MARGIN_PCT;
+    if first.cells.iter().any(|cell| steady(cell) && cell.same()) {
+        let again = run(STEADY_MARGIN_PCT)?;
+        for (cell, again) in first.cells.iter_mut().zip(again.cells).filter(|(cell, _)| steady(cell)) {
+            *cell = Cell { margin_pct: STEADY_MARGIN_PCT, ..again };
+        }
     }
+    Ok(first)
 }
 
 fn read(pair: &Pair, report: &Value) -> anyhow::Result<Contest> {
@@ -181,6 +181,7 @@ fn read(pair: &Pair, report: &Value) -> anyhow::Result<Contest> {
             ours: value(ours)?,
             theirs: value(theirs)?,
             ratio: ratio().filter(|_| theirs["scale"] == "ratio"),
+            judged: Some(theirs["verdict"] == "same").filter(|_| theirs["primary"] == true),
             margin_pct: if steady { STEADY_MARGIN_PCT } else { MARGIN_PCT },
             blocks: theirs["n_compared"].as_u64().unwrap_or(0),
         });
