@@ -210,7 +210,7 @@ impl Plan {
                 directory: scratch.path().into(),
                 file_kib: self.file_kib,
                 sync: self.sync,
-                random: Random::new(self.seed, index as u64),
+                random: Random::new(self.seed, index),
             };
             if gate.wait() {
                 let jobs = user.work(&self.mix)?;

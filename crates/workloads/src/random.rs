@@ -6,22 +6,25 @@ pub struct Random(u64);
 
 impl Random {
     /// The choices of task `index` of a trial with this seed; they have nothing to do with those of another task.
-    pub fn new(seed: u64, index: u64) -> Random {
-        Random(seed ^ mixed(index.wrapping_add(1)))
+    pub fn new(seed: u64, index: usize) -> Random {
+        Random(seed ^ mixed((index as u64).wrapping_add(1)))
     }
 
     /// Any number.
+    #[inline]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mixed(self.0)
     }
 
     /// A number below `limit`; 0 where that is 0.
+    #[inline]
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 }
 
+#[inline]
 fn mixed(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -9,7 +9,6 @@ mod matrices;
 pub mod new;
 pub mod old;
 mod places;
-mod random;
 mod sched_delay;
 mod stage;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::ring::Ring;
 use super::{Plan, Target};
 use crate::Failure;
+use crate::random::Random;
 use crate::shared::Semantics;
 use rustix::io_uring::{IoringOp, IoringSqeFlags, io_uring_ptr, io_uring_sqe};
 use std::os::fd::AsRawFd;
@@ -13,8 +14,7 @@ pub struct Reads {
     read: io_uring_sqe,
     bs: u64,
     blocks: u64,
-    /// The block that comes next where they are read one after the other, or else the state of the generator of
-    /// random ones.
+    /// The block that comes next where they are read one after the other, or else what chooses it.
     next: Next,
     first_buffer: *mut u8,
     stride: usize,
@@ -27,7 +27,7 @@ pub struct Reads {
 
 enum Next {
     Block(u64),
-    Random(u64),
+    Random(Random),
 }
 
 impl Reads {
@@ -50,10 +50,7 @@ impl Reads {
             bs: plan.bs.into(),
             blocks,
             next: match plan.random {
-                // Never 0, from which the generator would not come away.
-                true => Next::Random(
-                    plan.seed.wrapping_add(index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-                ),
+                true => Next::Random(Random::new(plan.seed, index)),
                 false => Next::Block((u128::from(blocks) * index as u128 / plan.threads as u128) as u64),
             },
             first_buffer: ring.buffer(0),
@@ -81,13 +78,7 @@ impl Reads {
     #[inline]
     fn block(&mut self) -> u64 {
         match &mut self.next {
-            // A xorshift generator; its bits choose a block without a division.
-            Next::Random(state) => {
-                *state ^= *state << 13;
-                *state ^= *state >> 7;
-                *state ^= *state << 17;
-                ((u128::from(*state) * u128::from(self.blocks)) >> 64) as u64
-            }
+            Next::Random(random) => random.below(self.blocks),
             Next::Block(next) => {
                 let block = *next;
                 *next = if block + 1 == self.blocks { 0 } else { block + 1 };

@@ -2,10 +2,10 @@
 
 use super::handoff::{Group, add};
 use super::latencies::{Figure, Latencies, metrics};
-use super::random::Random;
 use super::stage::{Answer, Seat, Shape, Stage};
 use super::{ORIGINALS, axis, broken, durations, first_rps, merge, parameters, pipe_metrics, rps_metric};
 use crate::clock::now_ns;
+use crate::random::Random;
 use crate::shared::{Semantics, room_for, semantics, with_shared};
 use crate::{Failure, Original, Trial, Workload, originals};
 use experiment::{Description, Parameter, Params};

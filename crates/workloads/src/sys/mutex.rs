@@ -2,6 +2,7 @@
 
 use super::events::{End, Round};
 use super::{ORIGINALS, Special, by_original, description, events, lock, measure};
+use crate::random::Random;
 use crate::shared::{Semantics, semantics};
 use crate::{Failure, Original, Trial, Workload, originals};
 use experiment::Direction::Lower;
@@ -102,12 +103,11 @@ impl Visitor for Task {
         let word = AtomicU32::new(0);
         let round = events::run(self.threads, self.end, |index| {
             let mut context = L::Context::default();
-            // Any odd number will do; threads must not all take the same locks in the same order.
-            let mut random = (self.seed ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1;
+            let mut random = Random::new(self.seed, index);
             let (locks, word, task) = (&locks[..], &word, &self);
             move || {
                 for _ in 0..task.sections {
-                    let place = draw(&mut random, locks.len());
+                    let place = random.below(locks.len() as u64) as usize;
                     pass(task.loops);
                     let Some(Apart(lock)) = locks.get(place) else { return false };
                     match task.shared_word {
@@ -131,15 +131,6 @@ impl Visitor for Task {
             ))),
         }
     }
-}
-
-/// A number below `limit`: a xorshift step, scaled.
-#[inline(always)]
-fn draw(state: &mut u64, limit: usize) -> usize {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    ((u128::from(*state) * limit as u128) >> 64) as usize
 }
 
 /// So many turns of an empty loop, of one cycle each.
@@ -177,13 +168,5 @@ mod tests {
             assert_eq!(round.is_ok(), sections == 500, "{round:?}");
             assert!(matches!(round, Ok(_) | Err(Failure::Invariant(_))));
         }
-    }
-
-    #[test]
-    fn every_lock_is_drawn_and_none_beyond_them() {
-        let mut state = 1;
-        let mut seen = [0_u32; 7];
-        (0..7000).for_each(|_| seen[draw(&mut state, 7)] += 1);
-        assert!(seen.iter().all(|times| (800..1200).contains(times)), "{seen:?}");
     }
 }

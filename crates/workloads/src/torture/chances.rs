@@ -1,5 +1,6 @@
 //! What an acquisition is for, besides nothing: now and then a long hold, a short one, a yield, or a rest before it.
 
+use crate::random::Random;
 use std::time::Duration;
 
 /// Whose holds.
@@ -86,7 +87,7 @@ impl Chances {
         // So that threads which advance evenly do not all come to it at once.
         let phase = (index + 1) as f64 / threads.max(1) as f64;
         chances.next = chances.means().map(|mean| match spread {
-            Spread::ByChance => chances.random.distance(mean),
+            Spread::ByChance => distance(&mut chances.random, mean),
             Spread::Evenly => (mean * phase).ceil(),
         });
         chances.find_soonest();
@@ -109,7 +110,7 @@ impl Chances {
                 *came = true;
                 *next = now
                     + match self.spread {
-                        Spread::ByChance => self.random.distance(mean),
+                        Spread::ByChance => distance(&mut self.random, mean),
                         Spread::Evenly => mean.round().max(1.0),
                     };
             }
@@ -133,39 +134,14 @@ fn means(rarity: &Rarity) -> [f64; 4] {
     [rarity.rest, rarity.short, rarity.long, rarity.yields]
 }
 
-/// Random numbers: a xorshift generator.
-#[derive(Debug, Clone, Copy)]
-pub struct Random(u64);
-
-impl Random {
-    /// The generator of thread `index`.
-    pub fn new(seed: u64, index: usize) -> Random {
-        // Neighbouring seeds are to give numbers that have nothing to do with each other.
-        let mut random = Random((seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)) | 1 << 63);
-        for _ in 0..16 {
-            random.next();
-        }
-        random
+/// How many tries it takes until something comes that has a chance of 1 in `mean`: at least 1.
+fn distance(random: &mut Random, mean: f64) -> f64 {
+    if mean.is_infinite() {
+        return f64::INFINITY;
     }
-
-    /// The next one.
-    #[inline(always)]
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// How many tries it takes until something comes that has a chance of 1 in `mean`: at least 1.
-    fn distance(&mut self, mean: f64) -> f64 {
-        if mean.is_infinite() {
-            return f64::INFINITY;
-        }
-        // In (0, 1], so that its logarithm is finite.
-        let uniform = ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-        (uniform.ln() / (-1.0 / mean.max(1.0 + 1e-9)).ln_1p()).floor() + 1.0
-    }
+    // In (0, 1], so that its logarithm is finite.
+    let uniform = ((random.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+    (uniform.ln() / (-1.0 / mean.max(1.0 + 1e-9)).ln_1p()).floor() + 1.0
 }
 
 #[cfg(test)]
@@ -205,12 +181,5 @@ mod tests {
         );
         assert_eq!(Rarity::of(Holds::Mutex, 4, hold).short, f64::INFINITY);
         assert_eq!(Rarity::of(Holds::Spin, 4, Duration::ZERO).long, f64::INFINITY);
-    }
-
-    #[test]
-    fn threads_have_chances_of_their_own() {
-        let mut first = Random::new(1, 0);
-        let mut second = Random::new(1, 1);
-        assert_ne!(first.next(), second.next());
     }
 }

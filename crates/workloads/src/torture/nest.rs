@@ -1,6 +1,6 @@
 //! Locks that are held around a section.
 
-use super::chances::Random;
+use crate::random::Random;
 use locks::{Guarded, Lock};
 
 /// The further locks of a thread.
@@ -18,8 +18,8 @@ impl<'a, L: Lock> Nest<'a, L> {
 
     /// Calls `section` under a random part of the locks; one time in a hundred, if there is any, under them without it.
     pub fn within(&mut self, section: &mut dyn FnMut()) {
-        let mask = self.random.next() >> 32 & ((1 << self.locks.len()) - 1);
-        let skip = mask != 0 && (self.random.next() >> 32).is_multiple_of(100);
+        let mask = self.random.below(1 << self.locks.len());
+        let skip = mask != 0 && self.random.below(100) == 0;
         let mut nothing = || ();
         take(self.locks, &mut self.contexts, mask, if skip { &mut nothing } else { section });
     }

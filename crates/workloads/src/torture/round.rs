@@ -1,10 +1,11 @@
 //! One round: threads that take one lock, with pauses.
 
-use super::chances::{Chances, Due, Holds, REST, Random, Rarity, SHORT_HOLD, Spread};
+use super::chances::{Chances, Due, Holds, REST, Rarity, SHORT_HOLD, Spread};
 use super::nest::Nest;
 use crate::Failure;
 use crate::clock::{now_ns, seconds_between};
 use crate::crew::{self, Gate};
+use crate::random::Random;
 use experiment::{Knob, Scope};
 use locks::{Guarded, Lock, Visitor};
 use rustix::thread::futex;
@@ -165,7 +166,8 @@ impl<L: Lock> Scene<L> {
         }
         let rarity = Rarity::of(plan.holds, plan.threads, plan.long_hold);
         let chances = Chances::new(rarity, plan.spread, plan.seed, index, plan.threads);
-        let mut nest = Nest::new(&self.nested, Random::new(plan.seed, index));
+        // Other choices than those of the chances, which are by the index too.
+        let mut nest = Nest::new(&self.nested, Random::new(plan.seed, plan.threads + index));
         if !gate.wait() {
             return None;
         }
