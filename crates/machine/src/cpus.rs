@@ -307,14 +307,6 @@ pub fn pin_thread(cpus: &CpuSet) -> Result<(), CpuError> {
     Err(CpuError::Unusable(Unusable::explain(&Root::real(), cpus, &effective)?))
 }
 
-/// Lets the calling thread run on this CPU only, and proves that it is so.
-///
-/// # Errors
-/// As [`pin_thread`].
-pub fn pin_thread_to(cpu: u32) -> Result<(), CpuError> {
-    pin_thread(&CpuSet::one(cpu))
-}
-
 fn set_affinity(cpus: &CpuSet) -> Result<(), io::Error> {
     let length = size_of_val(cpus.words.as_slice());
     // SAFETY: the kernel reads `length` bytes from a buffer of exactly that length; a mask that is shorter or longer

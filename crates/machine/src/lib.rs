@@ -43,7 +43,7 @@ pub use strays::{Stray, has_children, kill_ownerless, kill_strays, new_token, re
 pub use system_v::{SystemVNeed, room_for_system_v, system_v_key};
 pub use trial_cgroup::{CpuStat, TrialCgroup, join_cgroup};
 pub use undo::{Recovery, Setting, Undo, UndoError, Unrestored, recover};
-pub use usage::{Snapshot, usage_of_self};
+pub use usage::{Rusage, Snapshot, Whose, rusage, usage_of_self};
 
 /// The clock source in force, cheaply: a change while a trial runs makes its figures worthless.
 pub fn clocksource(root: &Root) -> Option<String> {

@@ -13,13 +13,32 @@ pub struct Snapshot {
     throttling: Option<Throttling>,
 }
 
+/// Whose counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Rusage {
-    user_ns: u64,
-    system_ns: u64,
-    max_rss_bytes: u64,
-    voluntary_switches: u64,
-    involuntary_switches: u64,
+pub enum Whose {
+    /// Those of all threads of this process.
+    Process,
+    /// Those of its children that have been waited for, with theirs.
+    Children,
+    /// Those of the calling thread.
+    Thread,
+}
+
+/// What the kernel counted, since a process or thread began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rusage {
+    /// Time in user space.
+    pub user_ns: u64,
+    /// Time in the kernel.
+    pub system_ns: u64,
+    /// The largest resident set.
+    pub max_rss_bytes: u64,
+    /// Page faults, with those for which something had to be read.
+    pub faults: u64,
+    /// Switches to another task because this one waited.
+    pub voluntary_switches: u64,
+    /// Switches to another task though this one could go on.
+    pub involuntary_switches: u64,
 }
 
 impl Snapshot {
@@ -27,7 +46,7 @@ impl Snapshot {
     /// for. What cannot be read is absent from what is computed later.
     pub fn take(root: &Root) -> Snapshot {
         Snapshot {
-            children: rusage(libc::RUSAGE_CHILDREN),
+            children: rusage(Whose::Children),
             steal_ns: root.text("proc/stat").ok().and_then(|stat| steal_ns(&stat)),
             throttling: Cgroups::of_self(root).ok().and_then(|groups| groups.throttling()),
         }
@@ -75,8 +94,8 @@ impl Snapshot {
 /// What this process and its children that have been waited for used since they began: for a trial to say at its
 /// own end.
 pub fn usage_of_self(root: &Root) -> Usage {
-    let own = rusage(libc::RUSAGE_SELF);
-    let children = rusage(libc::RUSAGE_CHILDREN);
+    let own = rusage(Whose::Process);
+    let children = rusage(Whose::Children);
     let sum =
         |get: fn(&Rusage) -> u64| Some(get(own.as_ref()?).saturating_add(children.as_ref().map_or(0, get)));
     let own_rss = own.map(|own| own.max_rss_bytes);
@@ -91,7 +110,13 @@ pub fn usage_of_self(root: &Root) -> Usage {
     }
 }
 
-fn rusage(who: libc::c_int) -> Option<Rusage> {
+/// Reads the counters; `None` where the kernel does not tell.
+pub fn rusage(whose: Whose) -> Option<Rusage> {
+    let who = match whose {
+        Whose::Process => libc::RUSAGE_SELF,
+        Whose::Children => libc::RUSAGE_CHILDREN,
+        Whose::Thread => libc::RUSAGE_THREAD,
+    };
     let mut raw = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the kernel writes one rusage to the address of a live one.
     if unsafe { libc::getrusage(who, raw.as_mut_ptr()) } != 0 {
@@ -107,6 +132,7 @@ fn rusage(who: libc::c_int) -> Option<Rusage> {
         user_ns: ns(raw.ru_utime)?,
         system_ns: ns(raw.ru_stime)?,
         max_rss_bytes: count(raw.ru_maxrss)?.saturating_mul(1024),
+        faults: count(raw.ru_minflt)?.saturating_add(count(raw.ru_majflt)?),
         voluntary_switches: count(raw.ru_nvcsw)?,
         involuntary_switches: count(raw.ru_nivcsw)?,
     })

@@ -65,7 +65,7 @@ fn m3_pinning_to_a_cpu_that_is_not_there_says_so_and_changes_nothing() {
     std::thread::spawn(|| {
         let before = cpus::allowed().unwrap();
         let beyond = before.iter().last().unwrap() + 4000;
-        let error = cpus::pin_thread_to(beyond).unwrap_err().to_string();
+        let error = cpus::pin_thread(&CpuSet::one(beyond)).unwrap_err().to_string();
         assert!(error.contains(&format!("CPU {beyond} does not exist")), "{error}");
         let mut partly = before.clone();
         partly.insert(beyond);
@@ -85,7 +85,7 @@ fn m5_a_thread_runs_where_it_is_pinned_and_nowhere_else() {
         let online = cpus::online(&Root::real()).unwrap();
         assert!(!allowed.is_empty() && allowed.without(&online).is_empty());
         for cpu in allowed.iter() {
-            cpus::pin_thread_to(cpu).unwrap();
+            cpus::pin_thread(&CpuSet::one(cpu)).unwrap();
             assert_eq!(cpus::allowed().unwrap(), CpuSet::one(cpu));
             assert_eq!(rustix::thread::sched_getcpu(), cpu as usize);
         }

@@ -6,8 +6,8 @@
 
 use crate::clock::{elapsed_ns, now_ns};
 use crate::gate::Gate;
-use crate::shared::{Mode, warmup};
-use crate::shared_memory::Shared;
+use crate::shared::{Mode, pin, warmup};
+use crate::shared_memory::{Shared, SharedValue};
 use crate::{Failure, crew, process_crew};
 use experiment::{Parameter, Params};
 use machine::CpuSet;
@@ -106,10 +106,8 @@ impl Looping {
         let memory =
             |error| Failure::Refused(format!("no memory for the counters of {} tasks: {error}", self.tasks));
         let slots = Shared::<Slot>::new(self.tasks).map_err(memory)?;
-        let alarm = Shared::<Alarm>::new(1).map_err(memory)?;
-        let ([alarm], slots) = (&*alarm, &*slots) else {
-            return Err(Failure::Invariant("shared memory of the wrong size".into()));
-        };
+        let alarm = SharedValue::new(Alarm::default).map_err(memory)?;
+        let (slots, alarm) = (&*slots, &*alarm);
         // The first use of the clock looks for it, which is not to be measured.
         now_ns();
         let work = |index: usize, gate: &Gate| {
@@ -149,9 +147,7 @@ impl Looping {
     fn place(&self, index: usize) -> Result<(), Failure> {
         match self.places.get(index % self.places.len().max(1)) {
             None => Ok(()),
-            Some(cpus) => {
-                machine::cpus::pin_thread(cpus).map_err(|error| Failure::Refused(error.to_string()))
-            }
+            Some(cpus) => pin(cpus),
         }
     }
 

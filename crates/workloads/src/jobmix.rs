@@ -119,8 +119,8 @@ impl Workload for JobMix {
         trial.counter("time_s", finished.time_s);
         trial.counter("user_time_mean_s", times.mean_s);
         trial.counter("user_time_deviation_s", times.deviation_s);
-        trial.counter("user_cpu_s", usage.user_s - usage_before.user_s);
-        trial.counter("system_cpu_s", usage.system_s - usage_before.system_s);
+        trial.counter("user_cpu_s", (usage.user_ns as f64 - usage_before.user_ns as f64) / 1e9);
+        trial.counter("system_cpu_s", (usage.system_ns as f64 - usage_before.system_ns as f64) / 1e9);
         Ok(())
     }
 }

@@ -23,6 +23,7 @@ mod inversion;
 mod io_uring;
 mod jobmix;
 mod lock_busy;
+mod mapping;
 mod mixed;
 mod netperf;
 #[cfg(test)]

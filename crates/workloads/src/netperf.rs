@@ -11,7 +11,7 @@ mod window;
 mod wire;
 
 use crate::shared::{Semantics, room_for, with_shared};
-use crate::shared_memory::Shared;
+use crate::shared_memory::{Shared, SharedValue};
 use crate::{Failure, Original, Trial, Workload, originals, process_crew};
 use client::Client;
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
@@ -223,22 +223,21 @@ impl Plan {
     fn work(&self) -> Result<(Vec<(ClientTally, ServerTally)>, Histogram), Failure> {
         let memory = |error| Failure::Refused(format!("no memory to share with the processes: {error}"));
         let places = Shared::<Place>::new(self.clients).map_err(memory)?;
-        let window = Shared::<Window>::new(1).map_err(memory)?;
+        let window = SharedValue::new(Window::default).map_err(memory)?;
         let latencies = Latencies::new()?;
         let endpoints = wire::endpoints(self)?;
         process_crew::run(
             2 * self.clients,
             |index, gate| {
                 let own = index % self.clients;
-                let (Some(place), Some(endpoint), [window]) = (places.get(own), endpoints.get(own), &*window)
-                else {
+                let (Some(place), Some(endpoint)) = (places.get(own), endpoints.get(own)) else {
                     return Err(Failure::Invariant(format!("there is no place for process {index}")));
                 };
                 match index < self.clients {
-                    true => Server { plan: self, endpoint, window, place }.run(gate),
+                    true => Server { plan: self, endpoint, window: &window, place }.run(gate),
                     false => {
                         let (server, latencies) = (endpoint.address, &latencies);
-                        Client { plan: self, server, window, place, latencies, index: own }.run(gate)
+                        Client { plan: self, server, window: &window, place, latencies, index: own }.run(gate)
                     }
                 }
             },

@@ -4,16 +4,16 @@ use crate::Failure;
 use crate::complaint::Complaint;
 pub use crate::gate::Gate;
 use crate::processes::Children;
-use crate::shared_memory::Shared;
+use crate::shared_memory::SharedValue;
 use rustix::thread::futex;
 use std::time::Duration;
 
 /// How often it is looked whether a process ended before it arrived.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Forks `count` processes that run `body(index, gate)`, waits until all have called [`Gate::wait`], and then calls
+/// Forks `count` processes that run `body(index, &gate)`, waits until all have called [`Gate::wait`], and then calls
 /// `conduct`, which must open the gate. Returns what `conduct` returned, when all processes have ended. What a process
-/// found out it leaves in memory that the caller shares with it ([`Shared`]). Must be called before this process has
+/// found out it leaves in memory that the caller shares with it ([`crate::shared_memory`]). Must be called before this process has
 /// a second thread.
 ///
 /// # Errors
@@ -25,16 +25,13 @@ pub fn run<R>(
     conduct: impl FnOnce(&Gate) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     let memory = |error| Failure::Refused(format!("no memory to share with {count} processes: {error}"));
-    let gate = Shared::filled(1, |_| Gate::new(count as u32, futex::Flags::empty())).map_err(memory)?;
-    let complaint = Shared::<Complaint>::new(1).map_err(memory)?;
-    let ([gate], [complaint]) = (&*gate, &*complaint) else {
-        return Err(Failure::Invariant("shared memory of the wrong size".into()));
-    };
+    let gate = SharedValue::new(|| Gate::new(count as u32, futex::Flags::empty())).map_err(memory)?;
+    let complaint = SharedValue::new(Complaint::default).map_err(memory)?;
     let mut children = Children::default();
     // What a process itself said is better than the status that it left with.
     let told = |how: String| complaint.read().unwrap_or(Failure::Invariant(how));
     for index in 0..count {
-        let forked = children.fork(|| match body(index, gate) {
+        let forked = children.fork(|| match body(index, &gate) {
             Ok(()) => 0,
             Err(failure) => {
                 complaint.write(&failure);
@@ -46,7 +43,7 @@ pub fn run<R>(
     while !gate.wait_for_all(Some(PATIENCE)) {
         children.reap_ended().map_err(told)?;
     }
-    let conducted = conduct(gate);
+    let conducted = conduct(&gate);
     if conducted.is_ok() {
         children.wait_all().map_err(told)?;
     } else if let Some(failure) = complaint.read() {

@@ -1,5 +1,6 @@
 //! Child processes of a trial: forked from its single thread, bound to die with it, and always reaped.
 
+use machine::{Rusage, Whose};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getppid, kill_process, set_parent_process_death_signal, wait,
@@ -7,7 +8,6 @@ use rustix::process::{
 };
 use std::collections::HashSet;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
@@ -175,29 +175,9 @@ fn signal_name(signal: i32) -> String {
     format!(" ({name})")
 }
 
-/// What processes used of the machine.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Usage {
-    pub user_s: f64,
-    pub system_s: f64,
-    pub max_rss_kib: f64,
-}
-
-/// What the children that have been reaped used, with their own reaped children.
-pub fn usage_of_children() -> Usage {
-    let mut usage = MaybeUninit::uninit();
-    // SAFETY: The kernel fills a structure of the size that it is given here.
-    if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } != 0 {
-        return Usage::default();
-    }
-    // SAFETY: The call succeeded.
-    let usage: libc::rusage = unsafe { usage.assume_init() };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    Usage {
-        user_s: seconds(usage.ru_utime),
-        system_s: seconds(usage.ru_stime),
-        max_rss_kib: usage.ru_maxrss as f64,
-    }
+/// What the children that have been reaped used, with their own reaped children; nothing where the kernel does not tell.
+pub fn usage_of_children() -> Rusage {
+    machine::rusage(Whose::Children).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ mod files;
 mod futexes;
 mod ipc;
 mod locks;
-mod mapping;
 mod memory;
 mod mutex;
 mod places;

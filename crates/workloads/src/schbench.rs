@@ -13,7 +13,6 @@ mod sched_delay;
 mod stage;
 #[cfg(test)]
 mod tests;
-mod untouched;
 
 use crate::futex::buckets::Buckets;
 use crate::shared::{room_for, warmup};

@@ -2,7 +2,7 @@
 
 use crate::{Failure, Original};
 use experiment::{Parameter, Params};
-use machine::{Need, Root};
+use machine::{CpuSet, Need, Root};
 use rustix::mm::{MlockAllFlags, mlockall};
 use std::time::{Duration, Instant};
 
@@ -138,5 +138,13 @@ pub fn lock_memory() -> Result<(), Failure> {
 pub fn own_cpu(cpus: &[u32], index: usize) -> Result<(), Failure> {
     let cpu = cpus.get(index % cpus.len().max(1)).copied();
     let cpu = cpu.ok_or_else(|| Failure::Refused("the trial may use no CPU".into()))?;
-    machine::cpus::pin_thread_to(cpu).map_err(|error| Failure::Refused(error.to_string()))
+    pin(&CpuSet::one(cpu))
+}
+
+/// Lets the calling thread run on these CPUs only.
+///
+/// # Errors
+/// When there is none, or the kernel does not let it.
+pub fn pin(cpus: &CpuSet) -> Result<(), Failure> {
+    machine::cpus::pin_thread(cpus).map_err(|error| Failure::Refused(error.to_string()))
 }

@@ -61,9 +61,9 @@ pub fn run(command: &CommandLine) -> Result<Ended, Failure> {
     }
     Ok(Ended {
         time_s: elapsed_ns(start_ns, end_ns)? as f64 / 1e9,
-        user_s: after.user_s - before.user_s,
-        system_s: after.system_s - before.system_s,
-        max_rss_mib: after.max_rss_kib / 1024.0,
+        user_s: (after.user_ns as f64 - before.user_ns as f64) / 1e9,
+        system_s: (after.system_ns as f64 - before.system_ns as f64) / 1e9,
+        max_rss_mib: after.max_rss_bytes as f64 / f64::from(1 << 20),
         stdout,
         stderr,
         left_behind,

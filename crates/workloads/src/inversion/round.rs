@@ -5,7 +5,9 @@ use super::priority::{Priorities, Role};
 use crate::Failure;
 use crate::clock::{now_ns, seconds_between, thread_cpu_ns};
 use crate::crew::{self, Gate};
+use crate::shared::pin;
 use crate::times::Times;
+use machine::CpuSet;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::sleep;
@@ -123,7 +125,7 @@ impl Plan {
             _ => None,
         };
         if let Some(cpu) = one {
-            machine::cpus::pin_thread_to(*cpu).map_err(|error| Failure::Refused(error.to_string()))?;
+            pin(&CpuSet::one(*cpu))?;
         }
         self.priorities.take(role)
     }
@@ -137,7 +139,7 @@ impl Plan {
                 return Ok(Found::Holds(holds, now_ns()));
             }
             if !self.rest.is_zero() {
-                sleep(self.rest);
+                rest(self.rest, end_ns);
             }
         }
     }
@@ -146,7 +148,7 @@ impl Plan {
     fn want(&self, path: &impl Path, end_ns: u64) -> Result<Found, Failure> {
         let (mut wait, mut waits) = (path.waiter(), Times::default());
         loop {
-            sleep(self.interval);
+            rest(self.interval, end_ns);
             waits.record(wait()?);
             if now_ns() >= end_ns {
                 return Ok(Found::Waits(waits, now_ns()));
@@ -157,16 +159,21 @@ impl Plan {
     /// A hog. One with real-time priority sleeps in between, all hogs of a CPU together at least for an n + 1-th of the
     /// time if there are n.
     fn hog(&self, end_ns: u64) {
-        let rest = self.hog_run * self.hogs as u32;
+        let others_turn = self.hog_run * self.hogs as u32;
         while now_ns() < end_ns {
             if self.priorities == Priorities::Fifo {
                 burn(self.hog_run, end_ns);
-                sleep(rest);
+                rest(others_turn, end_ns);
             } else {
                 (0..100).for_each(|_| spin_loop());
             }
         }
     }
+}
+
+/// Sleeps for so long, but not beyond `end_ns`.
+fn rest(time: Duration, end_ns: u64) {
+    sleep(time.min(Duration::from_nanos(end_ns.saturating_sub(now_ns()))));
 }
 
 /// Uses up so much processor time, but not beyond `end_ns`.

@@ -1,6 +1,7 @@
 //! One round: lock threads and busy threads, and what the lock threads did.
 
 use crate::crew::{self, Gate};
+use crate::shared::own_cpu;
 use crate::times::Times;
 use crate::{Failure, clock};
 use locks::{Guarded, Lock, Visitor};
@@ -122,13 +123,13 @@ impl<L: Lock> Scene<L> {
     /// What one thread does; nothing for a busy thread.
     fn take_part(&self, plan: &Plan, index: usize, gate: &Gate) -> Result<Option<Member>, Failure> {
         let (place, role) = (index / (1 + plan.busy), index % (1 + plan.busy));
-        let pinned = machine::cpus::pin_thread_to(plan.cpus[place]);
+        let pinned = own_cpu(&plan.cpus, place);
         if pinned.is_err() {
             self.stop.store(true, Ordering::Relaxed);
         }
         // Whether pinned or not: the others wait for this thread to arrive.
         let complete = gate.wait();
-        pinned.map_err(|error| Failure::Refused(error.to_string()))?;
+        pinned?;
         Ok(match role {
             _ if !complete => None,
             0 => Some(self.take_and_hold(plan, place)),

@@ -1,3 +1,4 @@
+use crate::shared::pin;
 use crate::words::split;
 use crate::{Failure, Trial, Workload};
 use experiment::{Description, Params, Point, did_you_mean};
@@ -70,7 +71,7 @@ impl Part {
     /// # Errors
     /// What it fails with.
     pub fn run(&self, seed: u64) -> Result<Trial, Failure> {
-        machine::cpus::pin_thread(&self.cpus).map_err(|error| Failure::Refused(error.to_string()))?;
+        pin(&self.cpus)?;
         let mut trial = self.trial(seed);
         self.workload.run(&self.params, &mut trial)?;
         Ok(trial)

@@ -5,7 +5,7 @@ use super::{Site, Test, broken, same};
 use crate::Failure;
 use crate::counting::Counted;
 use crate::shared::{Mode, Semantics};
-use crate::shared_memory::Shared;
+use crate::shared_memory::SharedValue;
 use rustix::fs::{FlockOperation, OFlags, fcntl_lock, open};
 use std::hint::black_box;
 use std::os::fd::OwnedFd;
@@ -119,12 +119,10 @@ fn one_mutex(
     if site.mode() == Mode::Thread || site.semantics == Semantics::Original {
         return use_it(&Guarded::default());
     }
-    let shared = Shared::<Guarded>::new(1)
+    let guarded = SharedValue::new(Guarded::default)
         .map_err(|error| Failure::Refused(format!("no memory for a mutex that processes share: {error}")))?;
-    match &*shared {
-        [guarded] => guarded.share_among_processes().and_then(|()| use_it(guarded)),
-        _ => Err(Failure::Invariant("shared memory of the wrong size".into())),
-    }
+    guarded.share_among_processes()?;
+    use_it(&guarded)
 }
 
 fn posix_semaphore1(site: &Site) -> Result<Counted, Failure> {

@@ -1,10 +1,11 @@
 //! Tests that go for the locks of an address space: page faults, mappings, the break, flushes of the TLB.
 
-use super::mapping::Mapping;
 use super::{Site, Test, broken, same};
 use crate::Failure;
 use crate::counting::Counted;
+use crate::mapping::Mapping;
 use crate::shared::Semantics;
+use machine::Whose;
 use rustix::fs::ftruncate;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags};
@@ -139,18 +140,16 @@ fn without_huge_pages(error: Errno) -> Result<(), Failure> {
 }
 
 fn faults_of_this_thread() -> u64 {
-    // SAFETY: zeros are a legal value of this struct, and the kernel writes one to it.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
-        usage
-    };
-    (usage.ru_minflt + usage.ru_majflt) as u64
+    machine::rusage(Whose::Thread).map_or(0, |rusage| rusage.faults)
 }
 
 #[inline]
 fn map(bytes: usize, file: Option<&OwnedFd>, flags: MapFlags) -> Result<Mapping, Failure> {
-    Mapping::new(bytes, file, flags).map_err(|error| broken("mmap", error))
+    let mapping = match file {
+        None => Mapping::anonymous(bytes, flags),
+        Some(file) => Mapping::of_file(bytes, flags, file),
+    };
+    mapping.map_err(|error| broken("mmap", error))
 }
 
 fn mmap1(site: &Site) -> Result<Counted, Failure> {

@@ -1,14 +1,15 @@
 //! The work of a request: matrices are multiplied in the naive way.
 
-use super::untouched::Untouched;
 use crate::Failure;
+use crate::mapping::Mapping;
+use rustix::mm::MapFlags;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Two matrices and their product, which threads may share: then all of them write the same product.
 #[derive(Debug)]
 pub struct Matrices {
     /// The three behind each other.
-    cells: Untouched,
+    cells: Mapping,
     side: usize,
     touched: bool,
 }
@@ -21,18 +22,20 @@ impl Matrices {
     /// When there is no memory for them.
     pub fn new(footprint_bytes: u64, touch: bool) -> Result<Matrices, Failure> {
         let side = (footprint_bytes / 3 / size_of::<u64>() as u64).isqrt() as usize;
-        let cells = Untouched::new(3 * side * side).map_err(|error| {
+        let bytes = (3 * side * side).max(1) * size_of::<u64>();
+        let cells = Mapping::anonymous(bytes, MapFlags::PRIVATE).map_err(|error| {
             Failure::Refused(format!(
                 "no room for matrices of {footprint_bytes} bytes: {error}; take a smaller footprint"
             ))
         })?;
         let matrices = Matrices { cells, side, touched: touch };
         if touch {
+            let cells = matrices.cells.words();
             for row in 0..side {
                 for column in 0..side {
                     let (first, second) = factors(row, column);
-                    matrices.cells[row * side + column].store(first, Relaxed);
-                    matrices.cells[(side + row) * side + column].store(second, Relaxed);
+                    cells[row * side + column].store(first, Relaxed);
+                    cells[(side + row) * side + column].store(second, Relaxed);
                 }
             }
         }
@@ -46,7 +49,7 @@ impl Matrices {
         if side == 0 {
             return;
         }
-        let (first, rest) = self.cells.split_at(side * side);
+        let (first, rest) = self.cells.words().split_at(side * side);
         let (second, product) = rest.split_at(side * side);
         for (left, products) in first.chunks_exact(side).zip(product.chunks_exact(side)) {
             for (column, cell) in products.iter().enumerate().take(side) {
@@ -66,10 +69,10 @@ impl Matrices {
     /// With the first cell that is not.
     pub fn check(&self) -> Result<(), Failure> {
         let side = self.side;
-        let sums = self.sums();
+        let (cells, sums) = (self.cells.words(), self.sums());
         for row in 0..side {
             for column in 0..side {
-                let found = self.cells[(2 * side + row) * side + column].load(Relaxed);
+                let found = cells[(2 * side + row) * side + column].load(Relaxed);
                 let wanted = if self.touched { product(row, column, sums) } else { 0 };
                 if found != wanted {
                     return Err(Failure::Invariant(format!(
@@ -129,7 +132,8 @@ mod tests {
                 let matrices = Matrices::new(footprint, touch).unwrap();
                 matrices.multiply();
                 matrices.check().unwrap();
-                if let Some(last) = matrices.cells.last() {
+                if footprint > 0 {
+                    let last = matrices.cells.words().last().unwrap();
                     last.fetch_add(1, Relaxed);
                     let error = matrices.check().unwrap_err().to_string();
                     assert!(error.contains("of a product"), "{error}");

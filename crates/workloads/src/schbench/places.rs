@@ -1,7 +1,7 @@
 //! The CPUs on which message threads and workers run.
 
 use crate::Failure;
-use crate::shared::Semantics;
+use crate::shared::{Semantics, own_cpu, pin};
 use machine::CpuSet;
 
 /// Where threads are pinned to; nothing is a thread that is left to the scheduler.
@@ -62,22 +62,12 @@ impl Places {
 
     /// Pins the calling thread, which is message thread `index`.
     pub fn pin_message_thread(&self, index: usize) -> Result<(), Failure> {
-        match self.message.get(index % self.message.len().max(1)) {
-            Some(cpu) => {
-                machine::cpus::pin_thread_to(*cpu).map_err(|error| Failure::Refused(error.to_string()))
-            }
-            None => Ok(()),
-        }
+        if self.message.is_empty() { Ok(()) } else { own_cpu(&self.message, index) }
     }
 
     /// Pins the calling thread, which is a worker.
     pub fn pin_worker(&self) -> Result<(), Failure> {
-        match &self.workers {
-            Some(cpus) => {
-                machine::cpus::pin_thread(cpus).map_err(|error| Failure::Refused(error.to_string()))
-            }
-            None => Ok(()),
-        }
+        self.workers.as_ref().map_or(Ok(()), pin)
     }
 }
 

@@ -5,7 +5,7 @@ use super::{ORIGINALS, Plan, Span, Special, Start, description};
 use crate::clock::now_ns;
 use crate::processes::Children;
 use crate::shared::{Semantics, room_for};
-use crate::shared_memory::SharedWords;
+use crate::shared_memory::SharedValue;
 use crate::{Failure, Original, Trial, Workload, originals};
 use experiment::{Description, Parameter, Params};
 use rustix::io::Errno;
@@ -69,11 +69,9 @@ impl Workload for SeccompNotify {
 /// What the process of one pair does, which answers. It is under the filter too, as perf's is, and so must not call
 /// gettid itself. Nothing tells it when the caller is killed from outside: the deadline of the trial does.
 fn pair(plan: &Plan, sync: bool, start: &Start) -> Result<Span, Failure> {
-    let caller =
-        SharedWords::new(2).map_err(|error| Failure::Refused(format!("no memory to share: {error}")))?;
-    let [answered, end_ns] = &*caller else {
-        return Err(Failure::Invariant("shared memory of the wrong size".into()));
-    };
+    let caller = SharedValue::new(<(AtomicU64, AtomicU64)>::default)
+        .map_err(|error| Failure::Refused(format!("no memory to share: {error}")))?;
+    let (answered, end_ns) = &*caller;
     let early_ns = match plan.semantics {
         Semantics::Original => Some(start.wait()?),
         Semantics::Strict => None,

@@ -1,14 +1,14 @@
 //! The three arrays, and the parts of them that threads have.
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use crate::mapping::Mapping;
+use rustix::mm::MapFlags;
 use std::io;
-use std::ptr::{self, NonNull};
 
 /// Arrays a, b and c behind one another in memory, as the original's static arrays are. No page exists before its
 /// first touch, which decides on its NUMA node.
 #[derive(Debug)]
 pub struct Arrays {
-    start: NonNull<f64>,
+    mapping: Mapping,
     elements: usize,
 }
 
@@ -27,19 +27,15 @@ impl Arrays {
     /// When the kernel refuses so much address space.
     pub fn new(elements: usize) -> io::Result<Arrays> {
         let bytes = elements.max(1).checked_mul(3 * size_of::<f64>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        // SAFETY: A new anonymous mapping at a place of the kernel's choice overlaps nothing.
-        let start = unsafe {
-            mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-        }?;
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Arrays { start, elements })
+        Ok(Arrays { mapping: Mapping::anonymous(bytes, MapFlags::PRIVATE)?, elements })
     }
 
     /// One part for each of `threads`, as a static schedule deals them out: in order, and the first ones have an element
     /// more where it does not come out even.
     pub fn parts(&mut self, threads: usize) -> Vec<Part<'_>> {
+        let start = self.mapping.start().cast().as_ptr();
         // SAFETY: The mapping holds three times as many numbers, all zero or written, and is borrowed as a whole.
-        let all = unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), 3 * self.elements) };
+        let all = unsafe { std::slice::from_raw_parts_mut(start, 3 * self.elements) };
         let (mut a, rest) = all.split_at_mut(self.elements);
         let (mut b, mut c) = rest.split_at_mut(self.elements);
         let (share, odd) = (self.elements / threads, self.elements % threads);
@@ -55,14 +51,6 @@ fn take<'a>(rest: &mut &'a mut [f64], count: usize) -> &'a mut [f64] {
     let (own, others) = std::mem::take(rest).split_at_mut(count);
     *rest = others;
     own
-}
-
-impl Drop for Arrays {
-    fn drop(&mut self) {
-        let bytes = self.elements.max(1) * 3 * size_of::<f64>();
-        // SAFETY: The mapping is ours and nothing borrows from it any more.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), bytes) };
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::phases::{Phase, Phases};
 use crate::clock::now_ns;
 use crate::process_crew::{self, Gate};
 use crate::shared::{Semantics, semantics, warmup};
-use crate::shared_memory::Shared;
+use crate::shared_memory::{Shared, SharedValue};
 use crate::{Failure, Trial};
 use experiment::Params;
 use rustix::thread::futex;
@@ -48,15 +48,12 @@ impl Plan {
             .map_err(|error| Failure::Refused(format!("the servers have no address: {error}")))?;
         let clients = Shared::<ClientFigures>::new(count).map_err(memory)?;
         let servers = Shared::<Traffic>::new(count).map_err(memory)?;
-        let phases = Shared::filled(1, |_| Phases::new(futex::Flags::empty())).map_err(memory)?;
-        let [phases] = &*phases else {
-            return Err(Failure::Invariant("shared memory of the wrong size".into()));
-        };
+        let phases = SharedValue::new(|| Phases::new(futex::Flags::empty())).map_err(memory)?;
 
         let body = |index: usize, gate: &Gate| {
             let worked = match (servers.get(index), clients.get(index.wrapping_sub(count))) {
-                (Some(figures), _) => serve(listener, gate, phases, figures),
-                (None, Some(figures)) => self.replay(index - count, address, gate, phases, figures),
+                (Some(figures), _) => serve(listener, gate, &phases, figures),
+                (None, Some(figures)) => self.replay(index - count, address, gate, &phases, figures),
                 (None, None) => Ok(()),
             };
             if worked.is_err() {
