@@ -59,6 +59,12 @@ pub fn can_act(root: &Root, pid: u32) -> bool {
     memory.is_ok_and(|text| text.split_whitespace().next() != Some("0"))
 }
 
+/// The name of this machine, with hyphens in place of what is neither a letter nor a digit.
+pub fn machine_name(root: &Root) -> String {
+    let name = root.text("proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect()
+}
+
 /// The name of the namespace in which this process has its id.
 pub fn pid_namespace() -> Option<String> {
     let name = std::fs::read_link("/proc/self/ns/pid").ok()?;

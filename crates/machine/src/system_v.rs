@@ -127,8 +127,8 @@ pub(crate) fn remove_ownerless() -> Vec<String> {
             }
             let made_here = match kind {
                 Kind::Segment => field(4) == Some(i64::from(maker)),
-                // The kernel tells who used a set last. One that nobody has used yet was made a moment before its maker
-                // died; its sixth last column is the time of the last use.
+                // The kernel tells who used a set last. One that nobody has used yet, whose time of the last use is 0, was
+                // made a moment before its maker died.
                 Kind::Semaphores => match last_user(id) {
                     Some(0) => field(8) == Some(0),
                     Some(pid) => pid == i64::from(maker),

@@ -138,6 +138,15 @@ fn the_directory_of_a_dead_process_is_removed_by_the_next_there_and_a_living_one
     let mut child = Command::new(std::env::current_exe().unwrap());
     assert!(child.args([name, "--exact"]).env(IN, parent.path()).status().unwrap().success());
     assert_eq!(names(), 1);
+    // One of another machine, which has the place as well, stays: nobody here knows whether its maker lives.
+    let left = std::fs::read_dir(parent.path()).unwrap().next().unwrap().unwrap().path();
+    let mut parts: Vec<&str> = left.file_name().unwrap().to_str().unwrap().split('.').collect();
+    parts[1] = "elsewhere";
+    let elsewhere = parent.path().join(parts.join("."));
+    std::fs::rename(&left, &elsewhere).unwrap();
+    drop(Scratch::new(parent.path()).unwrap());
+    assert_eq!(names(), 1);
+    std::fs::rename(&elsewhere, &left).unwrap();
     let first = Scratch::new(parent.path()).unwrap();
     assert_eq!(names(), 1);
     let second = Scratch::new(parent.path()).unwrap();
