@@ -12,6 +12,7 @@ use crate::{Failure, Trial, Workload};
 use experiment::Direction::{Higher, Lower};
 use experiment::{Axis, Description, Metric, Parameter, Params, Point, Statistic};
 use kernel_paths::{Inode, Mmap, Pipe, Position};
+use machine::Root;
 use priority::{Priorities, Role};
 use round::{Plan, Round};
 use std::time::Duration;
@@ -46,6 +47,7 @@ impl Workload for Inversion {
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         let plan = plan(params, trial)?;
+        room(params, &plan)?;
         // On a thread of its own: this process keeps the priority that it has.
         std::thread::scope(|scope| {
             let tried = scope.spawn(|| {
@@ -62,7 +64,7 @@ impl Workload for Inversion {
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         let plan = plan(params, trial)?;
-        room_for(plan.threads() as u64, 0, 8)?;
+        room(params, &plan)?;
         let warmup = shared::warmup(params)?;
         if !warmup.is_zero() {
             measure(params, &Plan { time: warmup, ..plan.clone() })?;
@@ -91,6 +93,15 @@ fn plan(params: &Params, trial: &Trial) -> Result<Plan, Failure> {
             _ => Priorities::Nice,
         },
     })
+}
+
+/// Whether threads and memory of a round fit.
+fn room(params: &Params, plan: &Plan) -> Result<(), Failure> {
+    room_for(plan.threads() as u64, 0, 8)?;
+    // A file in memory, what is written to it and what is read from it.
+    let wanted_bytes = 3 * 1024 * params.count("size-kib")?;
+    machine::memory_for(&Root::real(), wanted_bytes)
+        .map_err(|shortage| Failure::Refused(format!("{shortage}; lower `size-kib`")))
 }
 
 /// Plays a round over the path that `params` names.
@@ -314,5 +325,15 @@ mod tests {
         assert!(absent.contains("/no/such/directory"), "{absent}");
         let beyond = error(&[("over", "pipe"), ("size-kib", "1048576")]);
         assert!(beyond.contains("size-kib"), "{beyond}");
+    }
+
+    #[test]
+    fn sleeps_do_not_last_beyond_the_end() {
+        alone("inversion::tests::sleeps_do_not_last_beyond_the_end", || {
+            let hour = "1000000000";
+            let set = [("seconds", "0.01"), ("interval-us", hour), ("rest-us", hour), ("size-kib", "4")];
+            // It would be killed if it did.
+            leaving_nothing(|| run(1, &set).unwrap());
+        });
     }
 }

@@ -98,12 +98,13 @@ impl Workload for JobMix {
     }
 
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
-        Plan::new(params, trial)?.room()
+        let plan = Plan::new(params, trial)?;
+        plan.room(&plan.scratch()?)
     }
 
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         let plan = Plan::new(params, trial)?;
-        plan.room()?;
+        plan.room(&plan.scratch()?)?;
         warm_up(params, || plan.run().map(drop))?;
         let usage_before = usage_of_children();
         let finished = plan.run()?;
@@ -197,11 +198,19 @@ impl Plan {
         })
     }
 
+    /// The directory for the files of all users.
+    fn scratch(&self) -> Result<Scratch, Failure> {
+        Scratch::new(&self.directory).map_err(|error| {
+            Failure::Refused(format!(
+                "cannot make a directory in {}: {error}; `directory` names another place",
+                self.directory.display()
+            ))
+        })
+    }
+
     /// Does the work once.
     fn run(&self) -> Result<Finished, Failure> {
-        let scratch = Scratch::new(&self.directory).map_err(|error| {
-            Failure::Refused(format!("cannot make a directory in {}: {error}", self.directory.display()))
-        })?;
+        let scratch = self.scratch()?;
         let done = Shared::<Done>::new(self.users)
             .map_err(|error| Failure::Refused(format!("no memory to share with the users: {error}")))?;
         let user = |index: usize, gate: &process_crew::Gate| {

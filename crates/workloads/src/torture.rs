@@ -5,6 +5,7 @@ mod chances;
 mod nest;
 mod round;
 
+use crate::fairness::leave_unfairness;
 use crate::originals::{self, locktorture};
 use crate::shared::{self, Semantics, room_for, with_shared};
 use crate::{Failure, Original, Trial, Workload};
@@ -50,7 +51,7 @@ impl Workload for Torture {
         self.describe().check_point(trial.point())?;
         match originals::wanted(params, self.originals())? {
             Some(_) => locktorture::Torture::new(params, trial)?.check(),
-            None => Ok(()),
+            None => room_for(trial.count()?, 0, 0),
         }
     }
 
@@ -109,16 +110,6 @@ fn leave(round: &Round, trial: &mut Trial) -> Result<(), Failure> {
     trial.counter("short holds", round.members.iter().map(|member| member.short_holds).sum::<u64>() as f64);
     trial.counter("failures", 0.0);
     Ok(())
-}
-
-/// Leaves the acquisitions of the busiest thread over those of the least busy one.
-pub fn leave_unfairness(most: u64, least: u64, trial: &mut Trial) -> Result<(), Failure> {
-    trial.counter("most acquisitions of a thread", most as f64);
-    trial.counter("fewest acquisitions of a thread", least as f64);
-    if least == 0 {
-        trial.note("a thread never got the lock; max-min counts it as if it had once");
-    }
-    trial.sample("max-min", most as f64 / least.max(1) as f64)
 }
 
 fn parameters() -> Vec<Parameter> {

@@ -97,7 +97,7 @@ struct Segment(Option<i32>);
 impl Segment {
     fn make(key: i32) -> Result<Segment, Failure> {
         // SAFETY: Touches no memory of ours.
-        match unsafe { libc::shmget(key, SEGMENT_BYTES, libc::IPC_CREAT | 0o666) } {
+        match unsafe { libc::shmget(key, SEGMENT_BYTES, libc::IPC_CREAT | 0o600) } {
             -1 => Err(refused("no segment of shared memory can be made")),
             id => Ok(Segment(Some(id))),
         }
@@ -182,7 +182,7 @@ struct Semaphore(Option<i32>);
 impl Semaphore {
     fn make(key: i32) -> Result<Semaphore, Failure> {
         // SAFETY: Touches no memory of ours.
-        match unsafe { libc::semget(key, 1, libc::IPC_CREAT | 0o666) } {
+        match unsafe { libc::semget(key, 1, libc::IPC_CREAT | 0o600) } {
             -1 => Err(refused("no semaphore can be made")),
             id => Ok(Semaphore(Some(id))),
         }

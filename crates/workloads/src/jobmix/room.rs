@@ -4,14 +4,14 @@ use super::{Plan, ipc};
 use crate::Failure;
 use crate::originals::on_path;
 use crate::shared::room_for;
-use machine::{Root, SystemVNeed};
+use machine::{Root, Scratch, SystemVNeed};
 
 /// Files that a user has open at once, with room to spare.
 const FILES_PER_USER: u64 = 16;
 
 impl Plan {
-    /// Whether there is room for all users, as far as that is known before the first of them.
-    pub(super) fn room(&self) -> Result<(), Failure> {
+    /// Whether there is room for all users, whose files are in `scratch`, as far as that is known before the first of them.
+    pub(super) fn room(&self, scratch: &Scratch) -> Result<(), Failure> {
         let users = self.users as u64;
         let mut programs: Vec<&str> = self.mix.sub_tests().flat_map(|test| test.programs).copied().collect();
         if self.sync {
@@ -29,26 +29,28 @@ impl Plan {
                 .map_err(|error| Failure::Refused(error.to_string()))?;
         }
         if uses("disk_") {
-            self.room_on_disk()?;
+            self.room_on_disk(scratch)?;
         }
         let started = self.mix.sub_tests().map(|test| test.processes).max().unwrap_or(0);
         let per_user = 1 + started.max(u64::from(self.sync));
         room_for(0, users * per_user, FILES_PER_USER)
     }
 
-    fn room_on_disk(&self) -> Result<(), Failure> {
-        let in_words = |error| format!("cannot use the directory {}: {error}", self.directory.display());
-        let disk = rustix::fs::statvfs(&self.directory).map_err(|error| Failure::Refused(in_words(error)))?;
-        let free_kib = u128::from(disk.f_bavail) * u128::from(disk.f_frsize) / 1024;
+    fn room_on_disk(&self, scratch: &Scratch) -> Result<(), Failure> {
+        let directory = self.directory.display();
+        let free = scratch.free_bytes().map_err(|error| {
+            Failure::Refused(format!("how much is free in {directory} is not known: {error}"))
+        })?;
         // The copies need two files at a time.
-        let wanted_kib = u128::from(self.file_kib) * 2 * self.users as u128;
-        match wanted_kib <= free_kib {
+        let wanted = u128::from(self.file_kib) * 1024 * 2 * self.users as u128;
+        match wanted <= free.into() {
             true => Ok(()),
             false => Err(Failure::Refused(format!(
-                "{} has {free_kib} KiB free, and the files of {} users may need {wanted_kib}; take a smaller \
-                 file-kib or pool-kib, or another `directory`",
-                self.directory.display(),
-                self.users
+                "{directory} has {} KiB free, and the files of {} users may need {}; take a smaller file-kib or pool-kib, or \
+                 another `directory`",
+                free / 1024,
+                self.users,
+                wanted / 1024
             ))),
         }
     }

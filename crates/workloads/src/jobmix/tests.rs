@@ -145,7 +145,7 @@ fn what_cannot_work_is_told_before_the_first_user() {
         let many = told(1_000_000, &[("sub-test", "mul_int")]);
         assert!(many.contains("kernel.threads-max is") || many.contains("pids.max is"), "{many}");
         let absent = told(2, &[("mix", "fserver"), ("directory", "/does/not/exist")]);
-        assert!(absent.contains("cannot use the directory /does/not/exist"), "{absent}");
+        assert!(absent.contains("cannot make a directory in /does/not/exist"), "{absent}");
         let full = told(1000, &[("sub-test", "disk_wrt"), ("file-kib", "1_000_000_000")]);
         assert!(full.contains("KiB free, and the files of 1000 users may need"), "{full}");
         assert!(told(1, &[("sub-test", "disk_write")]).contains("no sub-test is called"));
@@ -172,7 +172,7 @@ fn p8_a_disk_that_gets_full_is_told() {
         let set =
             [("sub-test", "disk_wrt"), ("directory", place.path().to_str().unwrap()), ("file-kib", "100")];
         let (_, _, plan) = plan(1, &set).unwrap();
-        let (before, during) = (plan.room(), leaving_nothing(|| plan.run()));
+        let (before, during) = (plan.room(&plan.scratch().unwrap()), leaving_nothing(|| plan.run()));
         let left = entries(place.path());
         Command::new("umount").arg(place.path()).status().unwrap();
         assert!(before.unwrap_err().to_string().contains("64 KiB free"));

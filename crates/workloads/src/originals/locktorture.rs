@@ -134,6 +134,8 @@ impl Torture {
             Program::find("modprobe", Some("kmod"))?.run(&arguments)?;
             return Ok(Loaded(true));
         }
+        // Should the second one not be taken, the first goes with this.
+        let loaded = Loaded(true);
         for (file, arguments) in module_files(&self.directory)?.iter().zip(["", &self.arguments]) {
             let refused = |error| Failure::Refused(format!("{file} cannot be loaded: {error}"));
             let module = open(file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(refused)?;
@@ -144,7 +146,7 @@ impl Torture {
                 Err(error) => return Err(refused(error)),
             }
         }
-        Ok(Loaded(true))
+        Ok(loaded)
     }
 }
 
@@ -180,13 +182,13 @@ struct Loaded(bool);
 impl Loaded {
     fn remove(&mut self) -> Result<(), Failure> {
         let unload = |name: &CStr| delete_module(name, OFlags::NONBLOCK.bits() as i32);
-        unload(c"locktorture").map_err(|error| {
-            Failure::Refused(format!("locktorture cannot be removed: {error}; try `rmmod locktorture`"))
-        })?;
-        self.0 = false;
+        let removed = unload(c"locktorture");
         // Another test may need it.
         let _ = unload(c"torture");
-        Ok(())
+        self.0 = removed.is_err();
+        removed.map_err(|error| {
+            Failure::Refused(format!("locktorture cannot be removed: {error}; try `rmmod locktorture`"))
+        })
     }
 }
 

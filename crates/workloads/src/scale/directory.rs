@@ -27,6 +27,24 @@ impl Directory {
         Ok(Directory { scratch })
     }
 
+    /// Whether files of `bytes` fit into it.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub fn room_for(&self, bytes: u64) -> Result<(), Failure> {
+        match self.scratch.free_bytes() {
+            Ok(free) if free < bytes => Err(Failure::Refused(format!(
+                "the files take {} MiB, and {} has {} MiB free; take fewer tasks, free space there, or set directory= to \
+                 another place",
+                bytes >> 20,
+                self.scratch.path().parent().unwrap_or(self.scratch.path()).display(),
+                free >> 20
+            ))),
+            Ok(_) => Ok(()),
+            Err(error) => Err(refused(self.scratch.path(), error)),
+        }
+    }
+
     fn inside(&self, name: &str) -> PathBuf {
         self.scratch.path().join(name)
     }
@@ -140,6 +158,12 @@ mod tests {
                 return;
             }
             let directory = Directory::new(place.path()).unwrap();
+            directory.room_for(1 << 19).unwrap();
+            let error = directory.room_for(2 << 20).unwrap_err().to_string();
+            assert!(
+                error.contains("take 2 MiB") && error.contains(place.path().to_str().unwrap()),
+                "{error}"
+            );
             let error = directory.file_with_space("large", 2 << 20).unwrap_err().to_string();
             assert!(error.contains("2097152 bytes") && error.contains("free space there"), "{error}");
             drop(directory);

@@ -27,6 +27,7 @@ pub const TESTS: &[Test] = &[
     )
     .about(HUGE_PAGES)
     .with_files(1)
+    .with_space(MAPPED as u64)
     .with_memory(2 * MAPPED as u64),
     Test::new(
         "page_fault3",
@@ -35,6 +36,7 @@ pub const TESTS: &[Test] = &[
     )
     .about(HUGE_PAGES)
     .with_files(1)
+    .with_space(MAPPED as u64)
     .with_memory(MAPPED as u64),
     Test::new("mmap1", "mmap and munmap of 128 MiB of anonymous memory", mmap1),
     Test::new("mmap2", "mmap and munmap of an own file of 128 MiB", mmap2).with_files(1),
@@ -47,6 +49,7 @@ pub const TESTS: &[Test] = &[
         tlb_flush1,
     )
     .with_files(1)
+    .with_space(MAPPED as u64)
     .with_memory(MAPPED as u64),
     Test::new("tlb_flush2", "write to and MADV_DONTNEED of a page of anonymous memory", tlb_flush2),
     Test::new(
@@ -55,6 +58,7 @@ pub const TESTS: &[Test] = &[
         tlb_flush3,
     )
     .with_files(1)
+    .with_space(MAPPED as u64)
     .with_memory(MAPPED as u64),
 ];
 

@@ -28,6 +28,8 @@ struct Needs {
     files: u64,
     /// Memory that it touches, in bytes, files in memory included.
     memory_bytes: u64,
+    /// Bytes of its files.
+    space_bytes: u64,
     /// Whether it has files with a place.
     directory: bool,
     /// Whether it has a partner, a further task.
@@ -55,8 +57,14 @@ impl Test {
         operation: &'static str,
         run: fn(&Site) -> Result<Counted, Failure>,
     ) -> Test {
-        let needs =
-            Needs { files: 0, memory_bytes: 0, directory: false, partner: false, not_by_threads: None };
+        let needs = Needs {
+            files: 0,
+            memory_bytes: 0,
+            space_bytes: 0,
+            directory: false,
+            partner: false,
+            not_by_threads: None,
+        };
         Test { name, operation, run, needs, caveat: Caveat::None }
     }
 
@@ -70,6 +78,12 @@ impl Test {
     /// A test whose tasks have so many channels open.
     pub(super) const fn with_channels(mut self, files: u64) -> Test {
         self.needs.files = files;
+        self
+    }
+
+    /// A test whose tasks have files that take so much space each.
+    pub(super) const fn with_space(mut self, bytes: u64) -> Test {
+        self.needs.space_bytes = bytes;
         self
     }
 
@@ -108,14 +122,9 @@ impl Test {
         if let (Mode::Thread, Some(why)) = (mode, self.needs.not_by_threads) {
             return Err(Failure::Refused(format!("{why} Take mode=process.")));
         }
-        let needed = self.needs.memory_bytes * tasks;
-        if let Some(available) = available_bytes().filter(|available| needed > *available) {
-            return Err(Failure::Refused(format!(
-                "{tasks} tasks touch {} MiB of memory and {} MiB are available; take fewer tasks",
-                needed >> 20,
-                available >> 20
-            )));
-        }
+        machine::memory_for(&Root::real(), self.needs.memory_bytes * tasks).map_err(|shortage| {
+            Failure::Refused(format!("the memory of {tasks} tasks: {shortage}; take fewer tasks"))
+        })?;
         let all = tasks * if self.needs.partner { 2 } else { 1 };
         match mode {
             Mode::Process => room_for(0, all, self.needs.files + 16),
@@ -126,13 +135,6 @@ impl Test {
 
 /// Seconds of warm-up unless others are asked for.
 const WARMUP_S: &str = "0.5";
-
-/// Memory that can be had without swapping, as the kernel estimates it.
-fn available_bytes() -> Option<u64> {
-    let text = Root::real().text("proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
 
 impl Workload for Test {
     fn describe(&self) -> Description {
@@ -207,7 +209,8 @@ impl Workload for Test {
         self.describe().check_point(trial.point())?;
         self.room(mode(params)?, trial.count()?)?;
         match self.needs.directory {
-            true => Directory::new(Path::new(params.text("directory")?)).map(drop),
+            true => Directory::new(Path::new(params.text("directory")?))?
+                .room_for(self.needs.space_bytes * trial.count()?),
             false => Ok(()),
         }
     }

@@ -1,6 +1,6 @@
 //! What locktorture writes into the kernel log.
 
-use crate::torture::leave_unfairness;
+use crate::fairness::leave_unfairness;
 use crate::{Failure, Trial};
 
 /// What it wrote at its end.
