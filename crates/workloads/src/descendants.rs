@@ -4,7 +4,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 use std::fs;
 
-/// Reaps every process that has come to this one, and kills those that still run. Returns how many did.
+/// Reaps every process that has come to this one, and kills those that still run. Returns how many did. What it cannot
+/// kill is left to the agent.
 pub fn end_all_children() -> usize {
     let mut killed = 0;
     loop {
@@ -16,9 +17,13 @@ pub fn end_all_children() -> usize {
                     // They run, and this kernel does not list them: they are left to the agent.
                     return killed;
                 }
-                for child in children {
-                    killed += usize::from(kill_process(child, Signal::KILL).is_ok());
+                let ended =
+                    children.iter().filter(|child| kill_process(**child, Signal::KILL).is_ok()).count();
+                if ended == 0 {
+                    // They are another user's.
+                    return killed;
                 }
+                killed += ended;
                 // One that was killed ends soon, and its own children come to this process then.
                 let _ = wait(WaitOptions::empty());
             }

@@ -32,6 +32,7 @@ impl Workload for Mixed {
             |text: &str, default: &str| Part::description(text).or_else(|_| Part::description(default)).ok();
         let measured = of(&text("measured", MEASURED), MEASURED);
         let load = of(&text("load", LOAD), LOAD);
+        let warmup = measured.as_ref().and_then(|measured| measured.parameter("warmup").ok()).cloned();
         let load_name = load.as_ref().map_or(LOAD, |load| load.name.as_str());
         let metrics = measured.into_iter().flat_map(|measured| {
             let name = measured.name;
@@ -41,6 +42,11 @@ impl Workload for Mixed {
                 metric
             })
         });
+        let mut parameters = with_shared(parameters(), &[]);
+        // What goes to the measured part has its default.
+        for (ours, its) in parameters.iter_mut().filter(|ours| ours.name == "warmup").zip(warmup) {
+            ours.default = its.default;
+        }
         let mut points = vec![Point::new(NO_LOAD)];
         points.extend(load.iter().flat_map(|load| load.axis.points.iter().take(2).cloned()));
         Description {
@@ -56,7 +62,7 @@ impl Workload for Mixed {
                 points,
                 range: None,
             },
-            parameters: with_shared(parameters(), &[]),
+            parameters,
             requirements: vec!["what the two workloads need".into()],
         }
     }
@@ -320,5 +326,12 @@ mod tests {
         assert_eq!(names(&description.metrics), names(&timer.metrics));
         assert_eq!(description.metrics[0].test.as_deref(), Some("wakeup-timer-max beside lock-busy"));
         assert_eq!(description.axis.suffix, "-per-cpu");
+        let warmup = |measured: &str| {
+            Mixed.describe_for(&set(&[("measured", measured)])).parameter("warmup").unwrap().default.clone()
+        };
+        for name in ["scale-futex1", "hackbench"] {
+            let alone = crate::find(name).unwrap().describe();
+            assert_eq!(warmup(name), alone.parameter("warmup").unwrap().default);
+        }
     }
 }

@@ -4,15 +4,15 @@ use super::part::Part;
 use crate::complaint::Complaint;
 use crate::descendants::end_all_children;
 use crate::processes::{ending, fork};
-use crate::shared_memory::Shared;
+use crate::shared_memory::SharedValue;
 use crate::{Failure, Trial};
 use experiment::Outcome;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process_group, pidfd_open, set_child_subreaper,
-    setpgid, waitpid,
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, kill_process_group, pidfd_open,
+    set_child_subreaper, setpgid, waitpid,
 };
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -50,7 +50,7 @@ pub struct Beside {
 struct Running {
     load: Load,
     process: Process,
-    told: Shared<Told>,
+    told: SharedValue<Told>,
 }
 
 impl Beside {
@@ -62,11 +62,10 @@ impl Beside {
         // Processes that outlive their parents come to this one, which can then end them.
         set_child_subreaper(Some(getpid())).map_err(|error| Failure::Refused(error.to_string()))?;
         let Some(load) = load else { return Ok(Beside { running: None }) };
-        let told = Shared::<Told>::new(1)
+        let told = SharedValue::new(Told::default)
             .map_err(|error| Failure::Refused(format!("no memory to share with the load: {error}")))?;
         let seed = trial.seed();
-        let process = Process::start(|| told.first().map_or(1, |told| repeat(&load.part, seed, told)))
-            .map_err(|error| spawn(1, &error))?;
+        let process = Process::start(|| repeat(&load.part, seed, &told)).map_err(|error| spawn(1, &error))?;
         let lead = load.lead;
         // From here on an error ends all that was started.
         let beside = Beside { running: Some(Running { process, told, load }) };
@@ -115,12 +114,10 @@ impl Beside {
     pub fn end(mut self, trial: &mut Trial) -> Result<(), Failure> {
         let Some(running) = &mut self.running else { return Ok(()) };
         let patience = running.load.patience;
-        if let Some(told) = running.told.first() {
-            told.stop.store(true, Ordering::Release);
-        }
+        running.told.stop.store(true, Ordering::Release);
         let [ended, _] = wait_for([Some(&running.process), None], Some(patience))?;
         let how = if ended { running.process.reap() } else { None };
-        let Some(told) = running.told.first() else { return Ok(()) };
+        let told = &running.told;
         if let Some(failure) = told.complaint.read() {
             return Err(failure.of(&running.load.part.title));
         }
@@ -150,7 +147,7 @@ impl Beside {
 impl Running {
     /// Why the load ended although nobody had asked it to.
     fn ended_early(&self) -> Failure {
-        let said = self.told.first().and_then(|told| told.complaint.read());
+        let said = self.told.complaint.read();
         let failure = said.unwrap_or_else(|| Failure::Invariant("it ended before the measured part".into()));
         failure.of(&self.load.part.title)
     }
@@ -273,6 +270,8 @@ impl Drop for Process {
     fn drop(&mut self) {
         if !self.reaped {
             let _ = kill_process_group(self.pid, Signal::KILL);
+            // Should it have no group of its own.
+            let _ = kill_process(self.pid, Signal::KILL);
             self.reap();
         }
     }

@@ -4,7 +4,7 @@ use super::{Site, Test, broken, same};
 use crate::counting::{Counted, Task};
 use crate::processes::Children;
 use crate::shared::Mode;
-use crate::shared_memory::SharedWords;
+use crate::shared_memory::SharedValue;
 use crate::{Failure, threads};
 use rustix::io::{read, write};
 use rustix::thread::sched_yield;
@@ -28,11 +28,8 @@ fn context_switch1(site: &Site) -> Result<Counted, Failure> {
 fn switches(task: &Task, mode: Mode, operations: u64) -> Result<(), Failure> {
     let made = |error| broken("pipe", error);
     let ((its_reader, writer), (reader, its_writer)) = (pipe().map_err(made)?, pipe().map_err(made)?);
-    let answers = SharedWords::new(1).map_err(|error| broken("mmap", error))?;
-    let answer_all = || {
-        let answered = answer(&its_reader, &its_writer);
-        answers.iter().for_each(|word| word.store(answered, Relaxed));
-    };
+    let answers = &*SharedValue::new(AtomicU64::default).map_err(|error| broken("mmap", error))?;
+    let answer_all = move || answers.store(answer(&its_reader, &its_writer), Relaxed);
     let mut writer = Some(writer);
     match mode {
         Mode::Process => {
@@ -44,6 +41,8 @@ fn switches(task: &Task, mode: Mode, operations: u64) -> Result<(), Failure> {
                 0
             });
             forked.map_err(|error| Failure::Spawn { nth: 2, count: 2, why: error.to_string() })?;
+            // With it go the ends of the pipes that are the partner's, so that its death is seen.
+            drop(answer_all);
             ask(task, &reader, writer.as_ref(), operations)?;
             writer = None;
             partner.wait_all().map_err(Failure::Invariant)?;
@@ -61,8 +60,7 @@ fn switches(task: &Task, mode: Mode, operations: u64) -> Result<(), Failure> {
         })?,
     }
     drop(writer);
-    let answered = answers.iter().map(|word| word.load(Relaxed)).sum::<u64>();
-    same("switches were seen by the partner", 2 * answered, task.counted())
+    same("switches were seen by the partner", 2 * answers.load(Relaxed), task.counted())
 }
 
 fn ask(

@@ -3,7 +3,8 @@
 use super::{Needs, Special, description, measure};
 use crate::counting::Task;
 use crate::processes::Children;
-use crate::shared_memory::SharedWords;
+use crate::shared::pin;
+use crate::shared_memory::SharedValue;
 use crate::{Failure, Trial, Workload};
 use experiment::{Description, Parameter, Params};
 use machine::CpuSet;
@@ -49,8 +50,9 @@ impl Workload for Context {
         let place = Place::new(params, trial)?;
         measure(params, trial, NEEDS, |task| {
             let (first, second) = place.of(task.index());
-            pin(first)?;
-            ask(task, |number| number, || pin(second))
+            // The second process is born where this one is.
+            pin_to(second)?;
+            ask(task, |number| number, || pin_to(first))
         })
     }
 }
@@ -86,12 +88,12 @@ impl Place {
     }
 }
 
-fn pin(cpu: Option<u32>) -> Result<(), Failure> {
-    cpu.map_or(Ok(()), |cpu| machine::cpus::pin_thread(&CpuSet::one(cpu)))
-        .map_err(|error| Failure::Refused(error.to_string()))
+fn pin_to(cpu: Option<u32>) -> Result<(), Failure> {
+    cpu.map_or(Ok(()), |cpu| pin(&CpuSet::one(cpu)))
 }
 
-/// What the first process does. The second, which begins with `prepare`, answers a number with `answer` of it.
+/// What the first process does: it forks the second, which answers a number with `answer` of it, and begins with
+/// `prepare`.
 fn ask(
     task: &Task,
     answer: impl Fn(u64) -> u64,
@@ -99,17 +101,17 @@ fn ask(
 ) -> Result<(), Failure> {
     let made = |error| Failure::Refused(format!("pipes and memory for a pair cannot be had: {error}"));
     let ((questions, asker), (answers, answerer)) = (pipe().map_err(made)?, pipe().map_err(made)?);
-    let answered = SharedWords::new(1).map_err(made)?;
+    let answered = SharedValue::new(AtomicU64::default).map_err(made)?;
     let mut asker = Some(asker);
     let mut second = Children::default();
     let forked = second.fork(|| {
         // It must not hold open the pipe whose end tells it to leave.
         asker = None;
-        let done = prepare().and_then(|()| answer_all(&questions, &answerer, answer, &answered));
-        done.is_err().into()
+        answer_all(&questions, &answerer, answer, &answered).is_err().into()
     });
     forked.map_err(|error| Failure::Spawn { nth: 2, count: 2, why: error.to_string() })?;
     drop((questions, answerer));
+    prepare()?;
 
     let mut number = 0_u64;
     task.repeat(1, || {
@@ -124,7 +126,7 @@ fn ask(
     asker = None;
     drop(asker);
     second.wait_all().map_err(Failure::Invariant)?;
-    let answered = answered.iter().map(|word| word.load(Relaxed)).sum::<u64>();
+    let answered = answered.load(Relaxed);
     if answered != task.counted() {
         return Err(Failure::Invariant(format!(
             "{} round trips were counted, and {answered} answered",
@@ -139,7 +141,7 @@ fn answer_all(
     questions: &PipeReader,
     answerer: &PipeWriter,
     answer: impl Fn(u64) -> u64,
-    answered: &[AtomicU64],
+    answered: &AtomicU64,
 ) -> Result<(), Failure> {
     let mut expected = 0_u64;
     let mut number = [0; 8];
@@ -150,7 +152,7 @@ fn answer_all(
         }
         expected += 1;
     }
-    answered.iter().for_each(|word| word.store(expected, Relaxed));
+    answered.store(expected, Relaxed);
     Ok(())
 }
 
@@ -172,9 +174,12 @@ mod tests {
             let wrong = |task: &Task| ask(task, |number| number + u64::from(number == 5), || Ok(()));
             let error = leaving_nothing(|| looping(UNTIL_IT_FAILS).run(wrong)).unwrap_err().to_string();
             assert!(error.contains("number 5 was lost"), "{error}");
-            let gone = |task: &Task| ask(task, |number| number, || Err(Failure::Refused("no".into())));
-            // The kernel ends who writes to a pipe that nobody reads, or tells it.
-            assert!(leaving_nothing(|| looping(UNTIL_IT_FAILS).run(gone)).is_err());
+            let gone = |task: &Task| ask(task, |_| panic!("on purpose"), || Ok(()));
+            let error = leaving_nothing(|| looping(UNTIL_IT_FAILS).run(gone)).unwrap_err().to_string();
+            assert!(error.contains("number 0 was lost"), "{error}");
+            let nowhere = |task: &Task| ask(task, |number| number, || pin_to(Some(100_000)));
+            let error = leaving_nothing(|| looping(UNTIL_IT_FAILS).run(nowhere)).unwrap_err();
+            assert!(matches!(error, Failure::Refused(_)), "{error}");
         });
     }
 

@@ -5,6 +5,7 @@ use crate::counting::Task;
 use crate::{Failure, Trial, Workload};
 use experiment::{Description, Parameter, Params};
 use rustix::io::{ioctl_fionread, read, write};
+use rustix::pipe::fcntl_getpipe_size;
 use std::io::{PipeReader, PipeWriter};
 
 const NEEDS: Needs = Needs { processes: 1, files: 8 };
@@ -44,8 +45,21 @@ impl Workload for PipeThroughput {
         measure(params, trial, NEEDS, |task| {
             let (reader, writer) = std::io::pipe()
                 .map_err(|error| Failure::Refused(format!("a pipe could not be made: {error}")))?;
+            holds(&writer, bytes)?;
             write_and_read(task, &reader, &writer, bytes)
         })
+    }
+}
+
+/// Whether a pipe holds so many bytes: a write of more would wait for ever, as nobody else reads.
+fn holds(pipe: &PipeWriter, bytes: usize) -> Result<(), Failure> {
+    match fcntl_getpipe_size(pipe) {
+        Ok(size) if size < bytes => Err(Failure::Refused(format!(
+            "a pipe of this user holds {size} bytes, less than datasize={bytes}; lower `datasize`, or raise the sysctl \
+             fs.pipe-user-pages-soft"
+        ))),
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::Refused(format!("the size of a pipe is not known: {error}"))),
     }
 }
 
@@ -80,6 +94,15 @@ mod tests {
     use crate::counting::patiently;
     use crate::unixbench::tests::looping;
     use std::io::Write;
+
+    #[test]
+    fn a_pipe_that_is_too_small_is_told() {
+        let (_reader, writer) = std::io::pipe().unwrap();
+        let size = rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+        holds(&writer, size).unwrap();
+        let error = holds(&writer, size + 1).unwrap_err().to_string();
+        assert!(error.contains("lower `datasize`"), "{error}");
+    }
 
     #[test]
     fn a_byte_too_many_is_found() {
