@@ -112,6 +112,12 @@ pub fn perf(trial: &mut Trial) -> Result<Program, Failure> {
     Ok(perf)
 }
 
+/// What a program printed is no result: `what` of it is not there.
+pub fn unread(program: &str, what: &str, output: &str) -> Failure {
+    let line = last_line(output).unwrap_or("nothing");
+    Failure::Refused(format!("what {program} printed could not be read ({what}); its last line: {line}"))
+}
+
 /// `runtime_s` for a program that takes whole seconds.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! fio with its io_uring engine.
 
-use super::{Original, last_line};
+use super::{Original, unread};
 use crate::io_uring::{PERCENTILES, Plan, Target};
 use crate::{Failure, Trial};
 use serde_json::Value;
@@ -33,16 +33,14 @@ pub fn run(plan: &Plan, target: &Target, trial: &mut Trial) -> Result<(), Failur
     let arguments = arguments(plan, &path.display().to_string().replace(':', "\\:"), *direct);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let output = fio.run(&arguments)?;
-    let read = Read::new(&output).ok_or_else(|| {
-        let line = last_line(&output).unwrap_or("nothing");
-        Failure::Refused(format!("what fio printed could not be read; its last line: {line}"))
-    })?;
+    let read = Read::new(&output).ok_or_else(|| unread("fio", "its JSON", &output))?;
     trial.sample("iops", read.iops)?;
     trial.sample("bandwidth", read.bandwidth_mib_s)?;
     trial.counter("completed", read.operations);
     if plan.latency {
-        for ((name, _), latency_ns) in PERCENTILES.iter().zip(read.percentiles_ns) {
-            trial.sample(name, latency_ns / 1e3)?;
+        for (place, (name, _)) in PERCENTILES.iter().enumerate() {
+            let latency_ns = read.percentiles_ns.get(place).copied().flatten();
+            trial.sample(name, latency_ns.ok_or_else(|| unread("fio", name, &output))? / 1e3)?;
         }
     }
     Ok(())
@@ -96,8 +94,8 @@ struct Read {
     iops: f64,
     bandwidth_mib_s: f64,
     operations: f64,
-    /// As [`PERCENTILES`]; empty where no latency was taken.
-    percentiles_ns: Vec<f64>,
+    /// As [`PERCENTILES`]; nothing where no latency was taken.
+    percentiles_ns: [Option<f64>; PERCENTILES.len()],
 }
 
 impl Read {
@@ -107,7 +105,8 @@ impl Read {
         let job = json.get("jobs")?.get(0)?;
         let read = job.get("read")?;
         let number = |name: &str| read.get(name)?.as_f64();
-        let percentiles = read.get("clat_ns").and_then(|latency| latency.get("percentile")?.as_object());
+        let percentiles = read.get("clat_ns").and_then(|latency| latency.get("percentile"));
+        let percentile = |percent: f64| percentiles?.get(format!("{percent:.6}"))?.as_f64();
         let operations = number("total_ios")?;
         if job.get("error")?.as_i64()? != 0 || operations == 0.0 {
             return None;
@@ -116,10 +115,7 @@ impl Read {
             iops: number("iops")?,
             bandwidth_mib_s: number("bw_bytes")? / f64::from(1 << 20),
             operations,
-            percentiles_ns: percentiles
-                .into_iter()
-                .flat_map(|percentiles| percentiles.values().filter_map(Value::as_f64))
-                .collect(),
+            percentiles_ns: PERCENTILES.map(|(_, percent)| percentile(percent)),
         })
     }
 }
@@ -147,7 +143,10 @@ mod tests {
     fn the_reads_are_read() {
         let read = Read::new(OUTPUT).unwrap();
         assert_eq!((read.iops, read.bandwidth_mib_s, read.operations), (97582.208896, 1.0, 195_262.0));
-        assert_eq!(read.percentiles_ns, [1_335_296.0, 1_531_904.0, 5_144_576.0, 6_586_368.0]);
+        assert_eq!(read.percentiles_ns, [1_335_296.0, 1_531_904.0, 5_144_576.0, 6_586_368.0].map(Some));
+        // One that is missing is missing, and does not get the value of the next.
+        let one_less = Read::new(&OUTPUT.replace("\"90.000000\" : 1531904,", "")).unwrap();
+        assert_eq!(one_less.percentiles_ns, [Some(1_335_296.0), None, Some(5_144_576.0), Some(6_586_368.0)]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! hackbench of rt-tests and `perf bench sched messaging`.
 
-use super::{Original, decimal, perf};
+use super::{Original, decimal, perf, unread};
 use crate::hackbench::{Plan, Transport};
 use crate::shared::Mode;
 use crate::{Failure, Trial};
@@ -73,12 +73,8 @@ fn time_s(output: &str) -> Result<f64, Failure> {
         let value = rest.trim().strip_suffix("[sec]").unwrap_or(rest);
         matches!(head.trim(), "Time" | "Total time").then(|| decimal(value))?
     };
-    output.lines().rev().find_map(said).filter(|time_s| *time_s >= 0.0).ok_or_else(|| {
-        let line = super::last_line(output).unwrap_or("nothing");
-        Failure::Refused(format!(
-            "no time could be read from what the original printed; its last line: {line}"
-        ))
-    })
+    let time_s = output.lines().rev().find_map(said).filter(|time_s| *time_s >= 0.0);
+    time_s.ok_or_else(|| unread("the original", "the time", output))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! netperf with netserver.
 
-use super::{Original, Program, decimal, whole_seconds};
+use super::{Original, Program, decimal, unread, whole_seconds};
 use crate::crew;
 use crate::netperf::{Figures, Plan, Test};
 use crate::{Failure, Trial};
@@ -105,10 +105,7 @@ fn figures(plan: &Plan, outputs: &[String]) -> Result<Figures, Failure> {
         let text = |key: &str| {
             let lines = output.lines().filter_map(|line| line.split_once('='));
             let value = lines.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim()).next();
-            value.ok_or_else(|| {
-                let last = super::last_line(output).unwrap_or("nothing");
-                Failure::Refused(format!("netperf printed no {key}; its last line: {last}"))
-            })
+            value.ok_or_else(|| unread("netperf", key, output))
         };
         let number = |key: &str| {
             let value = text(key)?;

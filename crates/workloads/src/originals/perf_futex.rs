@@ -1,6 +1,6 @@
 //! `perf bench futex`.
 
-use super::{Program, decimal, perf, whole_seconds};
+use super::{Program, decimal, perf, unread, whole_seconds};
 use crate::shared::{warm_up, warmup};
 use crate::{Failure, Trial};
 use experiment::Params;
@@ -26,7 +26,7 @@ pub fn repeated(subcommand: &str, own: &[&str], params: &Params, trial: &mut Tri
     let output = run(&perf, &arguments(repeats)?)?;
     let latencies_ms = latencies_ms(&output)?;
     if latencies_ms.len() as u64 != repeats {
-        return Err(unread(&output, &format!("{} of {repeats} runs", latencies_ms.len())));
+        return Err(unread("perf", &format!("{} of {repeats} runs", latencies_ms.len()), &output));
     }
     for latency_ms in latencies_ms {
         trial.sample("latency", latency_ms)?;
@@ -103,26 +103,22 @@ fn latencies_ms(output: &str) -> Result<Vec<f64>, Failure> {
         {
             return Err(Failure::Invariant(format!("perf said: {line}")));
         }
-        latencies_ms.push(decimal(&found[2]).ok_or_else(|| unread(line, "the latency"))?);
+        latencies_ms.push(decimal(&found[2]).ok_or_else(|| unread("perf", "the latency", line))?);
     }
     Ok(latencies_ms)
 }
 
 /// The mean rate per thread, from a line such as `Averaged 4397056 operations/sec (+- 0.21%), total secs = 1`.
 fn rate(output: &str) -> Result<f64, Failure> {
-    let averaged = pattern(r"^Averaged ([0-9,.]+) operations/sec")?;
+    // A whole number, whose digits some locales group.
+    let averaged = pattern(r"^Averaged ([0-9]+|[0-9]{1,3}(?:[,.][0-9]{3})+) operations/sec")?;
     let found = output.lines().find_map(|line| averaged.captures(line));
     let digits = found.map(|found| found[1].replace([',', '.'], ""));
-    digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| unread(output, "the average"))
+    digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| unread("perf", "the average", output))
 }
 
 fn pattern(text: &str) -> Result<Regex, Failure> {
     Regex::new(text).map_err(|error| Failure::Refused(error.to_string()))
-}
-
-fn unread(output: &str, what: &str) -> Failure {
-    let line = super::last_line(output).unwrap_or("nothing");
-    Failure::Refused(format!("what perf printed could not be read ({what}); its last line: {line}"))
 }
 
 #[cfg(test)]
@@ -161,6 +157,7 @@ mod tests {
             rate("Averaged 4,397,056 operations/sec (+- 0,21%), total secs = 1\n").unwrap(),
             4397056.0
         );
+        assert!(rate("Averaged 4.5 operations/sec\n").is_err());
         let error = rate("Segmentation fault\n").unwrap_err().to_string();
         assert!(error.contains("Segmentation fault"), "{error}");
     }

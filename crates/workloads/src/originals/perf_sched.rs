@@ -1,6 +1,6 @@
 //! `perf bench sched pipe` and `perf bench sched seccomp-notify`.
 
-use super::{Original, Program, decimal, last_line, perf};
+use super::{Original, Program, decimal, perf, unread};
 use crate::sched::Plan;
 use crate::shared::warm_up;
 use crate::{Failure, Trial};
@@ -57,10 +57,7 @@ fn has(list: &str, benchmark: &str) -> bool {
 /// The time of an operation, from a line such as `      44.096600 usecs/op`.
 fn time_per_op_us(output: &str) -> Result<f64, Failure> {
     let figure = output.lines().find_map(|line| decimal(line.trim().strip_suffix("usecs/op")?));
-    figure.filter(|us| *us > 0.0).ok_or_else(|| {
-        let line = last_line(output).unwrap_or("nothing");
-        Failure::Refused(format!("what perf printed could not be read (usecs/op); its last line: {line}"))
-    })
+    figure.filter(|us| *us > 0.0).ok_or_else(|| unread("perf", "usecs/op", output))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! schbench of its author: versions until 2023-04, which print one table of latencies, and those since, which print three.
 
-use super::{Original, Program, decimal};
+use super::{Original, Program, decimal, unread};
 use crate::schbench::latencies::{Figure, What};
 use crate::schbench::{new, old};
 use crate::shared::warmup;
@@ -24,7 +24,7 @@ pub fn run_old(params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         ));
     }
     let table = page.wanted("Latency")?;
-    table.leave(&old::FIGURES, "", trial)?;
+    page.leave("Latency", named(&old::FIGURES, ""), trial)?;
     match table.samples {
         Some(samples) => trial.sample("rps", samples as f64 / params.decimal("runtime")?),
         None => Ok(()),
@@ -45,21 +45,18 @@ pub fn run_new(params: &Params, trial: &mut Trial) -> Result<(), Failure> {
                 .into(),
         ));
     }
-    page.wanted("Wakeup Latencies")?.leave(&new::FIGURES, new::WAKEUP, trial)?;
+    page.leave("Wakeup Latencies", named(&new::FIGURES, new::WAKEUP), trial)?;
     if params.count("pipe")? > 0 {
-        let per_s = page.number(r"^avg worker transfer: ([0-9.]+) ops/sec")?.ok_or_else(|| unread(&text))?;
+        let per_s = page
+            .number(r"^avg worker transfer: ([0-9.]+) ops/sec")?
+            .ok_or_else(|| unread("schbench", "transfers", &text))?;
         trial.sample("transfers", per_s)?;
         return trial.sample("bandwidth", per_s * params.decimal("pipe")? / crate::schbench::GIB);
     }
-    if let Some(table) = page.table("Request Latencies") {
-        table.leave(&new::FIGURES, new::REQUEST, trial)?;
+    if page.table("Request Latencies").is_some() {
+        page.leave("Request Latencies", named(&new::FIGURES, new::REQUEST), trial)?;
     }
-    let rps = page.wanted("RPS")?;
-    for (name, figure) in new::RPS_FIGURES {
-        if let Some(value) = rps.value(figure) {
-            trial.sample(name, value as f64)?;
-        }
-    }
+    page.leave("RPS", new::RPS_FIGURES.map(|(name, what)| (name.into(), what)), trial)?;
     for (name, pattern) in [
         ("rps-average", r"^average rps: ([0-9.]+)"),
         ("rps-goal", r"^final rps goal was ([0-9.]+)"),
@@ -227,7 +224,27 @@ impl<'a> Page<'a> {
     }
 
     fn wanted(&self, title: &str) -> Result<&Table, Failure> {
-        self.table(title).filter(|table| !table.percentiles.is_empty()).ok_or_else(|| unread(self.text))
+        self.table(title)
+            .filter(|table| !table.percentiles.is_empty())
+            .ok_or_else(|| unread("schbench", title, self.text))
+    }
+
+    /// Leaves those of `figures` that the table has. The first is judged, and must be there.
+    fn leave(
+        &self,
+        title: &str,
+        figures: impl IntoIterator<Item = (String, What)>,
+        trial: &mut Trial,
+    ) -> Result<(), Failure> {
+        let table = self.wanted(title)?;
+        for (place, (name, what)) in figures.into_iter().enumerate() {
+            match table.value(what) {
+                Some(value) => trial.sample(&name, value as f64)?,
+                None if place == 0 => return Err(unread("schbench", &name, self.text)),
+                None => {}
+            }
+        }
+        Ok(())
     }
 
     /// The number in the last line that fits the pattern.
@@ -248,24 +265,15 @@ impl Table {
             What::Most => Some(self.range?.1),
         }
     }
+}
 
-    fn leave(&self, figures: &[Figure], prefix: &str, trial: &mut Trial) -> Result<(), Failure> {
-        for figure in figures {
-            if let Some(value) = self.value(figure.what) {
-                trial.sample(&format!("{prefix}{}", figure.name), value as f64)?;
-            }
-        }
-        Ok(())
-    }
+/// `figures` with the names of their metrics.
+fn named(figures: &[Figure], prefix: &str) -> impl Iterator<Item = (String, What)> {
+    figures.iter().map(move |figure| (format!("{prefix}{}", figure.name), figure.what))
 }
 
 fn pattern(text: &str) -> Result<Regex, Failure> {
     Regex::new(text).map_err(|error| Failure::Refused(error.to_string()))
-}
-
-fn unread(output: &str) -> Failure {
-    let line = super::last_line(output).unwrap_or("nothing");
-    Failure::Refused(format!("no result could be read from what schbench printed; its last line: {line}"))
 }
 
 #[cfg(test)]
@@ -403,6 +411,8 @@ mod tests {
                 (OLD_2021, "schbench", "is one of before 2023-04"),
                 ("Segmentation fault\n", "schbench", "Segmentation fault"),
                 ("Latency percentiles (usec)\n\t  min=0, max=0\n", "schbench-old", "min=0, max=0"),
+                (&OLD_2021.replace("99.0th", "98.0th"), "schbench-old", "(p99)"),
+                (&NEW.replace("50.0th: 3020", "51.0th: 3020"), "schbench", "(rps)"),
                 ("", "schbench-old", "nothing"),
             ] {
                 let error = by_fake(text, workload, &[]).unwrap_err().to_string();

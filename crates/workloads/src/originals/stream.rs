@@ -1,6 +1,6 @@
 //! STREAM as its users build it: its sizes are fixed when it is compiled, and its threads are set by the environment.
 
-use super::{Original, Program, decimal, last_line, on_path};
+use super::{Original, Program, decimal, last_line, on_path, unread};
 use crate::shared::warm_up;
 use crate::stream::{Kernel, Plan};
 use crate::{Failure, Trial};
@@ -57,7 +57,7 @@ impl<'a> Prepared<'a> {
         fits(&output, self.plan)?;
         for kernel in Kernel::ALL {
             let (rate, [average_s, worst_s]) =
-                rate_and_times(&output, kernel).ok_or_else(|| unread(&output, kernel.row()))?;
+                rate_and_times(&output, kernel).ok_or_else(|| unread("STREAM", kernel.row(), &output))?;
             self.plan.leave(
                 kernel,
                 [rate, self.plan.rate(kernel, average_s), self.plan.rate(kernel, worst_s)],
@@ -77,7 +77,7 @@ fn fits(output: &str, plan: &Plan) -> Result<(), Failure> {
         ("Each kernel will be executed", "iterations", plan.iterations, "-DNTIMES"),
     ];
     for (head, parameter, planned, macro_name) in fixed {
-        let built = number_after(output, head).ok_or_else(|| unread(output, head))?;
+        let built = number_after(output, head).ok_or_else(|| unread("STREAM", head, output))?;
         if built != planned {
             return Err(Failure::Refused(format!(
                 "this STREAM was built for {parameter}={built}, and {planned} are asked for; set {parameter}={built}, \
@@ -117,11 +117,6 @@ fn rate_and_times(output: &str, kernel: Kernel) -> Option<(f64, [f64; 2])> {
         }
         _ => None,
     }
-}
-
-fn unread(output: &str, what: &str) -> Failure {
-    let line = last_line(output).unwrap_or("nothing");
-    Failure::Refused(format!("what STREAM printed could not be read ({what}); its last line: {line}"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The fork stressor of stress-ng, 0.13 and later.
 
-use super::{Original, decimal, last_line, whole_seconds};
+use super::{Original, decimal, unread, whole_seconds};
 use crate::shared::warmup;
 use crate::{Failure, Trial};
 use experiment::Params;
@@ -82,10 +82,7 @@ fn read(output: &str) -> Result<(f64, Vec<&str>), Failure> {
             _ => None,
         }
     });
-    let (operations, rate_per_s) = figures.ok_or_else(|| {
-        let line = last_line(output).unwrap_or("nothing");
-        Failure::Refused(format!("what stress-ng printed has no metrics of `fork`; its last line: {line}"))
-    })?;
+    let (operations, rate_per_s) = figures.ok_or_else(|| unread("stress-ng", "metrics of `fork`", output))?;
     if operations <= 0.0 || rate_per_s <= 0.0 {
         return Err(Failure::Refused(
             "stress-ng made no process, and does not say why; the limits on tasks may be too low (`ulimit -u`, \
@@ -123,7 +120,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_quoted_and_no_work_is_no_result() {
         let error = read(&format!("{HEAD}stress-ng: info:  [42] aborted\n")).unwrap_err().to_string();
-        assert!(error.contains("no metrics of `fork`") && error.contains("aborted"), "{error}");
+        assert!(error.contains("metrics of `fork`") && error.contains("aborted"), "{error}");
         // What it says, and ends with status 0, where every fork fails.
         let none = "stress-ng: metrc: [42] fork  0  1.00  0.12  0.46  0.00  0.00  58.43  2508\n";
         let error = read(&format!("{HEAD}{none}")).unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! tbench and tbench_srv of dbench.
 
 use super::running::Running;
-use super::{Original, Program, decimal, last_line};
+use super::{Original, Program, decimal, unread};
 use crate::shared::warmup;
 use crate::tbench::{Operation, loadfile};
 use crate::{Failure, Trial};
@@ -20,9 +20,10 @@ const PORT: u16 = 7003;
 /// How long the port may take to become free and the server to listen.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whether the originals are there and can do what `params` ask for.
+/// Whether the originals are there and can do what `params` ask for, and nobody has the port.
 pub fn check(params: &Params) -> Result<(), Failure> {
-    Programs::new(params).map(drop)
+    Programs::new(params)?;
+    wait_for_port(PORT, PATIENCE)
 }
 
 /// Starts the server, lets the original's clients replay `load` for the time of `params` and leaves what they print.
@@ -132,12 +133,7 @@ struct Printed {
 
 impl Printed {
     fn read(output: &str) -> Result<Printed, Failure> {
-        let unreadable = |what: &str| {
-            let line = last_line(output).unwrap_or("nothing");
-            Failure::Refused(format!(
-                "no {what} could be read from what tbench printed; its last line: {line}"
-            ))
-        };
+        let unreadable = |what: &str| unread("tbench", what, output);
         let total = |line: &str| {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
             let ["Throughput", throughput, "MB/sec", .., max_latency, "ms"] = words.as_slice() else {
