@@ -3,20 +3,27 @@
 use crate::Failure;
 use rustix::time::{ClockId, clock_gettime};
 
+/// Nanoseconds of a second.
+pub const SECOND_NS: u64 = 1_000_000_000;
+
 /// Nanoseconds of the monotonic raw clock: never set, never slewed.
 #[inline]
 pub fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::MonotonicRaw);
-    // The monotonic clocks count up from boot, so neither part is negative.
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    ns_of(ClockId::MonotonicRaw)
+}
+
+/// Nanoseconds of any of the kernel's clocks.
+#[inline]
+pub fn ns_of(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    // They count up from 1970, from boot or from the start of a thread, so neither part is negative.
+    time.tv_sec as u64 * SECOND_NS + time.tv_nsec as u64
 }
 
 /// Nanoseconds of processor time that the calling thread has used.
 #[inline]
 pub fn thread_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    // It counts up from the start of the thread, so neither part is negative.
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    ns_of(ClockId::ThreadCPUTime)
 }
 
 /// Seconds from `start_ns` to `end_ns`; negative if the clock went backwards, which a caller must refuse.

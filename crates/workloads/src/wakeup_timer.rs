@@ -5,6 +5,7 @@ mod sleeper;
 #[cfg(test)]
 mod tests;
 
+use crate::clock::ns_of;
 use crate::shared::{Semantics, lock_memory, own_cpu, room_for, semantics, warmup, with_shared};
 use crate::{Failure, Original, Trial, Workload, crew, originals};
 use experiment::{Axis, Description, Direction, Knob, Metric, Parameter, Params, Point, Scope, Statistic};
@@ -58,8 +59,11 @@ impl Workload for WakeupTimer {
     }
 
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
-        originals::check(params, self.originals())?;
         let plan = Plan::new(params, trial)?;
+        match originals::wanted(params, self.originals())? {
+            Some(_) => originals::cyclictest::check(&plan)?,
+            None => room_for(plan.threads as u64, 0, 0)?,
+        }
         IdleStates::new(plan.idle_states).map(drop)?;
         // A thread of its own, so that whoever asks keeps its policy.
         let try_out = |_: usize, gate: &crew::Gate| gate.wait().then(|| plan.apply_policy());
@@ -225,7 +229,7 @@ impl Plan {
             self.threads,
             |index, gate| {
                 // The threads' intervals begin one after the other, as they do in the original, and not all at the gate.
-                let begin_ns = sleeper::now_ns(self.clock);
+                let begin_ns = ns_of(self.clock);
                 let prepared = self.prepare_thread(index);
                 let open = gate.wait();
                 prepared.and_then(|()| match open {

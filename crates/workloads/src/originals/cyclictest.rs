@@ -1,6 +1,6 @@
 //! cyclictest of rt-tests.
 
-use super::{Original, last_line};
+use super::{Original, unread};
 use crate::wakeup_timer::{IdleStates, Lateness, Plan};
 use crate::{Failure, Trial};
 use rustix::time::ClockId;
@@ -9,11 +9,32 @@ use serde_json::Value;
 /// Lateness in microseconds that it still tells apart; its own limit.
 const HISTOGRAM_US: u64 = 1_000_000;
 
+/// Whether it is there and can do what is planned.
+///
+/// # Errors
+/// When it is not there, or has no counterpart.
+pub fn check(plan: &Plan) -> Result<(), Failure> {
+    arguments(plan)?;
+    Original::CYCLICTEST.find().map(drop)
+}
+
 /// Runs it once and leaves what it measured.
 ///
 /// # Errors
-/// When it is not there, does not come to its end, or prints what cannot be read.
+/// As [`check`], when it does not come to its end, and when it prints what cannot be read.
 pub fn run(plan: &Plan, trial: &mut Trial) -> Result<(), Failure> {
+    let arguments = arguments(plan)?;
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let cyclictest = Original::CYCLICTEST.find()?;
+    let _held = IdleStates::new(plan.idle_states)?.note(trial);
+    let output = cyclictest.run(&arguments)?;
+    let (version, lateness) = read(&output).ok_or_else(|| unread("cyclictest", "its JSON", &output))?;
+    trial.note(format!("measured by cyclictest V {version}"));
+    trial.note("cyclictest does not say how many intervals it missed");
+    lateness?.report(trial)
+}
+
+fn arguments(plan: &Plan) -> Result<Vec<String>, Failure> {
     if !plan.warmup.is_zero() {
         return Err(Failure::Refused(
             "cyclictest has no warm-up; leave out `warmup`, or take via=kduel".into(),
@@ -24,24 +45,11 @@ pub fn run(plan: &Plan, trial: &mut Trial) -> Result<(), Failure> {
             "cyclictest has no `distance` where it keeps a histogram; set it to 0, or take via=kduel".into(),
         ));
     }
-    let whole_us = |ns: u64| match ns % 1000 {
-        0 => Ok(ns / 1000),
-        _ => Err(Failure::Refused("cyclictest takes whole microseconds as `interval`".into())),
-    };
-    let cyclictest = Original::CYCLICTEST.find()?;
-    let arguments = arguments(plan, whole_us(plan.interval_ns)?)?;
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let _held = IdleStates::new(plan.idle_states)?.note(trial);
-    let output = cyclictest.run(&arguments)?;
-    let (version, lateness) = read(&output).ok_or_else(|| {
-        let line = last_line(&output).unwrap_or("nothing");
-        Failure::Refused(format!("what cyclictest printed could not be read; its last line: {line}"))
-    })?;
-    trial.note(format!("measured by cyclictest V {version}"));
-    lateness?.report(trial)
-}
-
-fn arguments(plan: &Plan, interval_us: u64) -> Result<Vec<String>, Failure> {
+    if !plan.interval_ns.is_multiple_of(1000) {
+        return Err(Failure::Refused(
+            "cyclictest takes whole microseconds as `interval`; set such a one, or take via=kduel".into(),
+        ));
+    }
     if !plan.affinity {
         return Err(Failure::Refused(
             "cyclictest lets each thread run on one CPU only; leave affinity on, or take via=kduel".into(),
@@ -51,7 +59,7 @@ fn arguments(plan: &Plan, interval_us: u64) -> Result<Vec<String>, Failure> {
     let mut arguments = vec![
         "--quiet".into(),
         format!("--threads={}", plan.threads),
-        format!("--interval={interval_us}"),
+        format!("--interval={}", plan.interval_ns / 1000),
         // It ends when its first thread does.
         format!("--loops={}", plan.intervals(0, plan.runtime)),
         format!("--affinity={}", cpus.join(",")),
@@ -93,10 +101,10 @@ fn policy_is_other() -> Result<(), Failure> {
 fn read(output: &str) -> Option<(String, Result<Lateness, Failure>)> {
     let json: Value = serde_json::from_str(output.get(output.find('{')?..=output.rfind('}')?)?).ok()?;
     let version = json.get("rt_test_version:").or_else(|| json.get("rt_test_version"))?.as_str()?;
-    let mut all = Lateness::default();
+    let mut all = Lateness { missed: None, ..Lateness::default() };
     for thread in json.get("thread")?.as_object()?.values() {
         let number = |name: &str| thread.get(name)?.as_u64();
-        let mut own = Lateness::default();
+        let mut own = Lateness { missed: None, ..Lateness::default() };
         for (late_us, count) in thread.get("histogram")?.as_object()? {
             let late_us: u64 = late_us.parse().ok()?;
             for _ in 0..count.as_u64()? {

@@ -1,16 +1,17 @@
 //! What one thread does, and how late it was.
 
 use super::{PERCENTILES, Plan};
+use crate::clock::{SECOND_NS, ns_of};
 use crate::shared::Semantics;
 use crate::{Failure, Trial};
 use rustix::io::Errno;
 use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, Timespec};
 use stats::Histogram;
 use std::num::NonZeroU64;
 
 /// How late the wake-ups of a thread, or of all, were.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Lateness {
     /// Of each wake-up.
     pub histogram_ns: Histogram,
@@ -18,10 +19,17 @@ pub struct Lateness {
     pub sum_ns: u64,
     /// The least and the most.
     pub range_ns: Option<(u64, u64)>,
-    /// Intervals that were skipped, as the thread woke up after their end.
-    pub missed: u64,
+    /// Intervals that were skipped, as the thread woke up after their end; `None` where that is not known.
+    pub missed: Option<u64>,
     /// The most by which a wake-up came before its time, which cannot be.
     pub early_ns: u64,
+}
+
+impl Default for Lateness {
+    fn default() -> Lateness {
+        let histogram_ns = Histogram::reaching(SECOND_NS);
+        Lateness { histogram_ns, sum_ns: 0, range_ns: None, missed: Some(0), early_ns: 0 }
+    }
 }
 
 impl Lateness {
@@ -38,7 +46,7 @@ impl Lateness {
     pub fn merge(&mut self, other: &Lateness) {
         self.histogram_ns.merge(&other.histogram_ns);
         self.sum_ns += other.sum_ns;
-        self.missed += other.missed;
+        self.missed = self.missed.zip(other.missed).map(|(own, other)| own + other);
         self.early_ns = self.early_ns.max(other.early_ns);
         self.range_ns = match (self.range_ns, other.range_ns) {
             (Some((min, max)), Some((other_min, other_max))) => {
@@ -56,11 +64,10 @@ impl Lateness {
                 self.early_ns
             )));
         }
-        let woken = self.histogram_ns.len();
-        if woken + self.missed != intervals {
+        let (woken, missed) = (self.histogram_ns.len(), self.missed.unwrap_or(0));
+        if woken + missed != intervals {
             return Err(Failure::Invariant(format!(
-                "{woken} wake-ups and {} missed intervals are not the {intervals} that there were",
-                self.missed
+                "{woken} wake-ups and {missed} missed intervals are not the {intervals} that there were"
             )));
         }
         Ok(())
@@ -82,7 +89,9 @@ impl Lateness {
         trial.sample("mean", us(self.sum_ns) / woken as f64)?;
         trial.histogram("lateness", &self.histogram_ns)?;
         trial.counter("wake-ups", woken as f64);
-        trial.counter("missed intervals", self.missed as f64);
+        if let Some(missed) = self.missed {
+            trial.counter("missed intervals", missed as f64);
+        }
         Ok(())
     }
 }
@@ -94,13 +103,13 @@ pub fn wake_up_again_and_again(plan: &Plan, index: usize, begin_ns: u64) -> Resu
     let unnoted = if plan.warmup.is_zero() { 0 } else { plan.intervals(index, plan.warmup) };
     let intervals = unnoted + plan.intervals(index, plan.runtime);
     let mut lateness = Lateness::default();
-    let gone_by = now_ns(plan.clock).saturating_sub(begin_ns) / interval_ns;
+    let gone_by = ns_of(plan.clock).saturating_sub(begin_ns) / interval_ns;
     let begin_ns = begin_ns + gone_by * interval_ns;
-    let mut passed = 0;
+    let (mut passed, mut missed) = (0, 0);
     while passed < intervals {
         let wanted_ns = begin_ns + (passed + 1) * interval_ns;
         sleep_until(plan.clock, wanted_ns - plan.early_ns)?;
-        let now_ns = now_ns(plan.clock);
+        let now_ns = ns_of(plan.clock);
         lateness.early_ns = lateness.early_ns.max(wanted_ns.saturating_sub(now_ns));
         let late_ns = now_ns.saturating_sub(wanted_ns);
         let noted = passed >= unnoted;
@@ -114,12 +123,12 @@ pub fn wake_up_again_and_again(plan: &Plan, index: usize, begin_ns: u64) -> Resu
                 }
                 // The next sleep is until the first end of an interval that is still to come.
                 let skipped = (late_ns.saturating_sub(1) / interval_ns).min(intervals - passed);
-                lateness.missed += (passed + skipped).saturating_sub(passed.max(unnoted));
+                missed += (passed + skipped).saturating_sub(passed.max(unnoted));
                 passed += skipped;
             }
         }
     }
-    Ok(lateness)
+    Ok(Lateness { missed: Some(missed), ..lateness })
 }
 
 /// Takes the calling thread the slack by which the kernel may wake it up later, to wake up several at once. Real-time
@@ -129,16 +138,8 @@ pub fn without_slack() -> Result<(), Failure> {
         .map_err(|error| Failure::Refused(format!("the timer slack could not be set: {error}")))
 }
 
-/// The time on that clock.
-pub fn now_ns(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    // Both clocks are long past 0.
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 fn sleep_until(clock: ClockId, wanted_ns: u64) -> Result<(), Failure> {
-    let wanted =
-        Timespec { tv_sec: (wanted_ns / 1_000_000_000) as i64, tv_nsec: (wanted_ns % 1_000_000_000) as i64 };
+    let wanted = Timespec { tv_sec: (wanted_ns / SECOND_NS) as i64, tv_nsec: (wanted_ns % SECOND_NS) as i64 };
     loop {
         match clock_nanosleep_absolute(clock, &wanted) {
             Ok(()) => return Ok(()),

@@ -74,7 +74,7 @@ fn a_thread_that_wakes_up_early_fails_the_trial() {
 fn a_wake_up_that_is_not_accounted_for_fails_the_trial() {
     let mut lateness = Lateness::default();
     lateness.record(7);
-    lateness.missed = 2;
+    lateness.missed = Some(2);
     assert!(lateness.check(3).is_ok());
     for intervals in [2, 4] {
         assert!(matches!(lateness.check(intervals), Err(Failure::Invariant(_))));
@@ -94,9 +94,11 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
             ([("distance", "500"), ("via", "rt-tests")], "no `distance`"),
             ([("warmup", "1"), ("via", "rt-tests")], "no warm-up"),
             ([("affinity", "off"), ("via", "rt-tests")], "leave affinity on"),
+            ([("interval", "10.5"), ("via", "rt-tests")], "whole microseconds"),
         ] {
+            let checked = WakeupTimer.check(&params(&set), &trial(1)).unwrap_err().to_string();
             let said_instead = outcome(1, &set).unwrap_err().to_string();
-            assert!(said_instead.contains(said), "{said_instead}");
+            assert!(said_instead.contains(said) && checked == said_instead, "{said_instead}; {checked}");
         }
         if !limit_tasks(8) {
             return;
