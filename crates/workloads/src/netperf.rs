@@ -5,12 +5,13 @@ mod figures;
 mod latencies;
 mod plan;
 mod server;
+mod steps;
 mod tally;
 mod tick;
 mod window;
 mod wire;
 
-use crate::shared::{Semantics, room_for, with_shared};
+use crate::shared::{Semantics, memory_for, room_for, with_shared};
 use crate::shared_memory::{Shared, SharedValue};
 use crate::{Failure, Original, Trial, Workload, originals, process_crew};
 use client::Client;
@@ -76,6 +77,7 @@ impl Workload for Netperf {
     }
 
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        self.describe().check_point(trial.point())?;
         originals::check(params, self.originals())?;
         let plan = Plan::new(params, trial)?;
         match originals::wanted(params, self.originals())? {
@@ -196,10 +198,16 @@ fn metrics(test: Test) -> Vec<Metric> {
 }
 
 impl Plan {
-    /// Makes sure that the processes and their files fit into every limit.
+    /// Makes sure that the processes, their files and their messages fit into every limit.
     fn make_room(&self) -> Result<(), Failure> {
         let clients = self.clients as u64;
-        room_for(0, 2 * clients, clients + 8)
+        room_for(0, 2 * clients, clients + 8)?;
+        let bytes = match self.test {
+            Test::TcpRr | Test::UdpRr | Test::TcpCrr => 2 * (self.request + self.response),
+            Test::TcpStream => self.message + self.receive,
+            Test::UdpStream => 2 * self.message,
+        };
+        memory_for(clients * bytes as u64, "the messages of all clients", "shorter ones or fewer clients")
     }
 
     /// Does the work and leaves its samples in `trial`.

@@ -107,6 +107,16 @@ pub fn room_for(threads: u64, processes: u64, files: u64) -> Result<(), Failure>
         .map_err(|error| Failure::Refused(error.to_string()))
 }
 
+/// Makes sure before anything starts that a trial's memory is there: what is not would end in a kill.
+///
+/// # Errors
+/// When it is not; `what` says for what it is, in the plural, and `less` what needs less.
+pub fn memory_for(bytes: u64, what: &str, less: &str) -> Result<(), Failure> {
+    machine::memory_for(&Root::real(), bytes).map_err(|shortage| {
+        Failure::Refused(format!("{what} do not fit: {shortage}; take {less}, or free memory"))
+    })
+}
+
 /// Does `work` again and again until the warm-up time of `params` is over; not at all where it is 0.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ mod kernels;
 mod team;
 
 use crate::clock::elapsed_ns;
-use crate::shared::{Semantics, own_cpu, room_for, semantics, warm_up, with_shared};
+use crate::shared::{Semantics, memory_for, own_cpu, room_for, semantics, warm_up, with_shared};
 use crate::{Failure, Original, Trial, Workload, originals};
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point, Statistic};
 use kernels::Kernels;
@@ -84,6 +84,7 @@ impl Workload for Stream {
     }
 
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        self.describe().check_point(trial.point())?;
         let plan = Plan::new(params, trial)?;
         match originals::wanted(params, self.originals())? {
             Some(original) => originals::stream::Prepared::new(original, &plan).map(drop),
@@ -153,11 +154,8 @@ impl Plan {
         let threads = trial.count()?;
         let elements = params.count("elements")?;
         room_for(threads, 0, 0)?;
-        machine::memory_for(&Root::real(), elements.saturating_mul(24)).map_err(|shortage| {
-            Failure::Refused(format!(
-                "three arrays of elements={elements} do not fit: {shortage}; take fewer elements, or free memory"
-            ))
-        })?;
+        let what = format!("three arrays of elements={elements}");
+        memory_for(elements.saturating_mul(24), &what, "fewer elements")?;
         let non_temporal = params.flag("non-temporal")?;
         let iterations = params.count("iterations")? as usize;
         Ok(Plan {

@@ -115,7 +115,7 @@ impl Plan {
                 )));
             }
         }
-        let last = usize::from(self.port) + self.clients - 1;
+        let last = usize::from(self.port) + self.clients.saturating_sub(1);
         if self.port != 0 && last > usize::from(u16::MAX) {
             return Err(Failure::Refused(format!(
                 "the servers of {} clients need the ports {} to {last}, and 65535 is the last; take a lower port=, \

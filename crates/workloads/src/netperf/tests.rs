@@ -184,7 +184,10 @@ fn what_cannot_be_is_refused_and_says_what_could() {
     alone("netperf::tests::what_cannot_be_is_refused_and_says_what_could", || {
         for clients in [0, 10_001] {
             assert!(refusal(clients, &[]).contains("from 1 to 10000"));
+            let checked = Netperf.check(&params(&[]).unwrap(), &trial(clients)).unwrap_err().to_string();
+            assert!(checked.contains("from 1 to 10000"), "{checked}");
         }
+        assert!(refusal(400, &[("response", "1_000_000_000")]).contains("do not fit"));
         let datagram = [("test", "udp_rr"), ("request", "65508")];
         assert!(refusal(1, &datagram).contains("request=65508 is more than a datagram holds"));
         assert!(
