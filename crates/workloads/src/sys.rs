@@ -5,7 +5,8 @@ mod events;
 pub mod mutex;
 pub mod threads;
 
-use crate::shared::with_shared;
+use crate::originals::sysbench::Test;
+use crate::shared::{room_for, with_shared};
 use crate::{Failure, Original, Trial, originals};
 use events::{End, Round};
 use experiment::Direction::{Higher, Lower};
@@ -102,15 +103,12 @@ fn after_runtime(params: &Params) -> Result<End, Failure> {
     Ok(End::After(Duration::from_secs_f64(params.decimal("runtime")?)))
 }
 
-/// Has sysbench do the work, with the parameters of `own` under the names that it has for them.
-fn by_original(
-    original: Original,
-    test: &str,
-    own: &[(&str, &str)],
-    params: &Params,
-    trial: &mut Trial,
-) -> Result<(), Failure> {
-    originals::sysbench::run(original, test, own, params, trial)
+/// Whether the original is there and can do its `test`, if it is asked for, or else whether all threads fit.
+fn check(test: &Test, params: &Params, trial: &Trial) -> Result<(), Failure> {
+    match originals::wanted(params, ORIGINALS)? {
+        Some(original) => test.check(original, params, trial),
+        None => room_for(trial.count()?, 0, 0),
+    }
 }
 
 #[cfg(test)]
@@ -175,6 +173,9 @@ mod tests {
                 let error = run(*workload, threads, set).unwrap_err().to_string();
                 assert!(error.contains("from 1 to 4194304"), "{error}");
             }
+            let params = workload.describe().params(&BTreeMap::new()).unwrap();
+            let most = Trial::new(Point::from(THREADS_MAX), vec![0], 1);
+            assert!(matches!(workload.check(&params, &most), Err(Failure::Refused(_))));
         }
         alone("sys::tests::zero_threads_and_too_many_are_refused_with_nothing_left", || {
             if !limit_tasks(8) {

@@ -1,63 +1,83 @@
 //! sysbench 1.0.
 
-use super::{Original, decimal, last_line, whole_seconds};
+use super::{Original, decimal, unread, whole_seconds};
 use crate::shared::warmup;
 use crate::{Failure, Trial};
 use experiment::Params;
 
-/// Runs `test`, with the parameters of `own` under the names that sysbench has for them, and leaves what it printed.
-///
-/// # Errors
-/// When sysbench is not there, has no counterpart for a parameter, or prints no result.
-pub fn run(
-    original: Original,
-    test: &str,
-    own: &[(&str, &str)],
-    params: &Params,
-    trial: &mut Trial,
-) -> Result<(), Failure> {
-    let sysbench = original.find()?;
-    let version = sysbench.run(&["--version"])?;
-    if test != "cpu" && params.text("lock")? != "pthread" {
-        return Err(Failure::Refused(
-            "sysbench has lock=pthread only; leave it so, or take via=kduel".into(),
-        ));
+/// A test of sysbench.
+#[derive(Debug)]
+pub struct Test {
+    /// Its name.
+    pub name: &'static str,
+    /// The parameters that it takes, each with the name of its option.
+    pub options: &'static [(&'static str, &'static str)],
+}
+
+impl Test {
+    /// Whether sysbench is there and can do what `params` ask for.
+    ///
+    /// # Errors
+    /// When it is not there, or has no counterpart for a parameter.
+    pub fn check(&self, original: Original, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        self.arguments(params, trial)?;
+        original.find().map(drop)
     }
-    let mut arguments = vec![test.to_string(), format!("--threads={}", trial.count()?)];
-    for (name, option) in own {
-        arguments.push(format!("--{option}={}", params.text(name)?));
-    }
-    match test {
-        // It ends by itself.
-        "mutex" => arguments.extend(["--time=0".into(), "--events=0".into()]),
-        _ => {
-            let runtime_s = whole_seconds("sysbench", params.decimal("runtime")?)?;
-            arguments.push(format!("--time={runtime_s}"));
+
+    /// The command line, but for the command `run`.
+    fn arguments(&self, params: &Params, trial: &Trial) -> Result<Vec<String>, Failure> {
+        if self.name != "cpu" && params.text("lock")? != "pthread" {
+            return Err(Failure::Refused(
+                "sysbench has lock=pthread only; leave it so, or take via=kduel".into(),
+            ));
         }
+        let mut arguments = vec![self.name.to_string(), format!("--threads={}", trial.count()?)];
+        for (name, option) in self.options {
+            arguments.push(format!("--{option}={}", params.text(name)?));
+        }
+        match self.name {
+            // It ends by itself.
+            "mutex" => arguments.extend(["--time=0".into(), "--events=0".into()]),
+            _ => {
+                let runtime_s = whole_seconds("sysbench", params.decimal("runtime")?)?;
+                arguments.push(format!("--time={runtime_s}"));
+            }
+        }
+        Ok(arguments)
     }
-    let warmup_s = warmup(params)?.as_secs_f64();
-    if warmup_s > 0.0 {
-        let mut warm = arguments.clone();
-        warm.extend([format!("--time={}", warmup_s.ceil()), "run".into()]);
-        sysbench.run(&warm.iter().map(String::as_str).collect::<Vec<&str>>())?;
+
+    /// Runs it and leaves what it printed.
+    ///
+    /// # Errors
+    /// As [`Test::check`], and when it prints no result.
+    pub fn run(&self, original: Original, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
+        let mut arguments = self.arguments(params, trial)?;
+        let sysbench = original.find()?;
+        let version = sysbench.run(&["--version"])?;
+        let warmup_s = warmup(params)?.as_secs_f64();
+        if warmup_s > 0.0 {
+            let mut warm = arguments.clone();
+            warm.extend([format!("--time={}", warmup_s.ceil()), "run".into()]);
+            sysbench.run(&warm.iter().map(String::as_str).collect::<Vec<&str>>())?;
+        }
+        arguments.push("run".into());
+        let output = sysbench.run(&arguments.iter().map(String::as_str).collect::<Vec<&str>>())?;
+        let Figures { time_s, events, min_ms, mean_ms, p95_ms, max_ms } = read(&output)?;
+        trial.note(format!("measured by {}", version.trim()));
+        if time_s <= 0.0 {
+            return Err(Failure::Refused("sysbench says that it took no time; ask for more work".into()));
+        }
+        trial.sample("rate", events / time_s)?;
+        if self.name == "mutex" {
+            trial.sample("time", time_s)?;
+        }
+        trial.sample("latency-min", min_ms)?;
+        trial.sample("latency-mean", mean_ms)?;
+        trial.sample("latency-p95", p95_ms)?;
+        trial.sample("latency-max", max_ms)?;
+        trial.counter("events", events);
+        Ok(())
     }
-    arguments.push("run".into());
-    let output = sysbench.run(&arguments.iter().map(String::as_str).collect::<Vec<&str>>())?;
-    let Figures { time_s, events, min_ms, mean_ms, p95_ms, max_ms } = read(&output)?;
-    trial.note(format!("measured by {}", version.trim()));
-    if time_s <= 0.0 {
-        return Err(Failure::Refused("sysbench says that it took no time; ask for more work".into()));
-    }
-    trial.sample("rate", events / time_s)?;
-    if test == "mutex" {
-        trial.sample("time", time_s)?;
-    }
-    trial.sample("latency-min", min_ms)?;
-    trial.sample("latency-mean", mean_ms)?;
-    trial.sample("latency-p95", p95_ms)?;
-    trial.sample("latency-max", max_ms)?;
-    trial.counter("events", events);
-    Ok(())
 }
 
 /// What sysbench prints.
@@ -74,10 +94,8 @@ struct Figures {
 fn read(output: &str) -> Result<Figures, Failure> {
     let figure = |head: &str| {
         let value = output.lines().find_map(|line| line.trim().strip_prefix(head));
-        value.and_then(|value| decimal(value.trim().trim_end_matches('s'))).ok_or_else(|| {
-            let line = last_line(output).unwrap_or("nothing");
-            Failure::Refused(format!("what sysbench printed has no `{head}`; its last line: {line}"))
-        })
+        let value = value.and_then(|value| decimal(value.trim().trim_end_matches('s')));
+        value.ok_or_else(|| unread("sysbench", head, output))
     };
     Ok(Figures {
         time_s: figure("total time:")?,
@@ -160,8 +178,10 @@ mod tests {
             let set = [("via", "sysbench"), (key, value)];
             let set = set.map(|(name, value)| (name.to_string(), value.to_string())).into_iter().collect();
             let params = workload.describe().params(&set).unwrap();
-            let error = workload.run(&params, &mut Trial::new(Point::from(1), vec![0], 1)).unwrap_err();
-            assert!(matches!(error, Failure::Refused(_)), "{error}");
+            let mut trial = Trial::new(Point::from(1), vec![0], 1);
+            for refused in [workload.check(&params, &trial), workload.run(&params, &mut trial)] {
+                assert!(matches!(refused, Err(Failure::Refused(_))), "{refused:?}");
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `sys-cpu`: threads look for prime numbers.
 
-use super::{ORIGINALS, Special, after_runtime, by_original, description, events, measure, runtime};
+use super::{ORIGINALS, Special, after_runtime, description, events, measure, runtime};
+use crate::originals::sysbench::Test;
 use crate::{Failure, Original, Trial, Workload, originals};
 use experiment::{Description, Parameter, Params};
 use std::hint::black_box;
@@ -8,6 +9,9 @@ use std::hint::black_box;
 /// The workload.
 #[derive(Debug, Clone, Copy)]
 pub struct SysCpu;
+
+/// The same in sysbench.
+const SYSBENCH: Test = Test { name: "cpu", options: &[("max-prime", "cpu-max-prime")] };
 
 impl Workload for SysCpu {
     fn describe(&self) -> Description {
@@ -37,10 +41,14 @@ impl Workload for SysCpu {
         ORIGINALS
     }
 
+    fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        super::check(&SYSBENCH, params, trial)
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         if let Some(original) = originals::wanted(params, self.originals())? {
-            return by_original(original, "cpu", &[("max-prime", "cpu-max-prime")], params, trial);
+            return SYSBENCH.run(original, params, trial);
         }
         let (threads, max) = (trial.count()?, params.count("max-prime")?);
         let expected = sieve(max);

@@ -1,6 +1,6 @@
 //! Threads that do one event after another, each of which is timed.
 
-use crate::clock::{elapsed_ns, now_ns};
+use crate::clock::{SECOND_NS, elapsed_ns, now_ns};
 use crate::shared::room_for;
 use crate::{Failure, Trial, crew};
 use stats::Histogram;
@@ -45,10 +45,12 @@ pub(super) fn run<W: FnMut() -> bool>(
     let stop_ns = AtomicU64::new(u64::MAX);
     let body = |index: usize, gate: &crew::Gate| {
         let mut event = worker(index);
-        match gate.wait() {
-            true => work(&mut event, matches!(end, End::OneEach), stop_ns.load(Ordering::Relaxed)),
-            false => Done { end_ns: 0, events: 0, sum_ns: 0, latencies: Histogram::new(), right: true },
+        let latencies = Histogram::reaching(SECOND_NS);
+        let mut done = Done { end_ns: 0, events: 0, sum_ns: 0, latencies, right: true };
+        if gate.wait() {
+            work(&mut event, matches!(end, End::OneEach), stop_ns.load(Ordering::Relaxed), &mut done);
         }
+        done
     };
     let (start_ns, threads) = crew::run(count as usize, body, |gate| {
         let start_ns = now_ns();
@@ -62,8 +64,8 @@ pub(super) fn run<W: FnMut() -> bool>(
 }
 
 /// What one thread does. The end of an event is the beginning of the next, so that each costs one look at the clock.
-fn work(event: &mut impl FnMut() -> bool, once: bool, stop_ns: u64) -> Done {
-    let mut done = Done { end_ns: now_ns(), events: 0, sum_ns: 0, latencies: Histogram::new(), right: true };
+fn work(event: &mut impl FnMut() -> bool, once: bool, stop_ns: u64, done: &mut Done) {
+    done.end_ns = now_ns();
     loop {
         done.right &= event();
         let end_ns = now_ns();
@@ -73,7 +75,7 @@ fn work(event: &mut impl FnMut() -> bool, once: bool, stop_ns: u64) -> Done {
         done.events += 1;
         done.end_ns = end_ns;
         if once || end_ns >= stop_ns {
-            return done;
+            return;
         }
     }
 }

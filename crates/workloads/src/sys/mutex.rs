@@ -1,9 +1,10 @@
 //! `sys-mutex`: threads take locks at random, one short section each, with work in between.
 
 use super::events::{End, Round};
-use super::{ORIGINALS, Special, by_original, description, events, lock, measure};
+use super::{ORIGINALS, Special, description, events, lock, measure};
+use crate::originals::sysbench::Test;
 use crate::random::Random;
-use crate::shared::{Semantics, semantics};
+use crate::shared::{Semantics, memory_for, semantics};
 use crate::{Failure, Original, Trial, Workload, originals};
 use experiment::Direction::Lower;
 use experiment::{Description, Metric, Parameter, Params};
@@ -13,6 +14,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The workload.
 #[derive(Debug, Clone, Copy)]
 pub struct SysMutex;
+
+/// The same in sysbench.
+const SYSBENCH: Test = Test {
+    name: "mutex",
+    options: &[("mutexes", "mutex-num"), ("locks", "mutex-locks"), ("loops", "mutex-loops")],
+};
 
 impl Workload for SysMutex {
     fn describe(&self) -> Description {
@@ -55,12 +62,17 @@ impl Workload for SysMutex {
         ORIGINALS
     }
 
+    fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        super::check(&SYSBENCH, params, trial)?;
+        make_room(params)
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         if let Some(original) = originals::wanted(params, self.originals())? {
-            let own = [("mutexes", "mutex-num"), ("locks", "mutex-locks"), ("loops", "mutex-loops")];
-            return by_original(original, "mutex", &own, params, trial);
+            return SYSBENCH.run(original, params, trial);
         }
+        make_room(params)?;
         let sections = params.count("locks")?;
         let (threads, seed, name) = (trial.count()?, trial.seed(), params.text("lock")?);
         let (mutexes, loops) = (params.count("mutexes")? as usize, params.count("loops")?);
@@ -76,6 +88,12 @@ impl Workload for SysMutex {
     }
 }
 
+/// Makes sure of the memory for the locks, each of which takes at least the distance between two.
+fn make_room(params: &Params) -> Result<(), Failure> {
+    let mutexes = params.count("mutexes")?;
+    memory_for(mutexes * APART_BYTES, &format!("{mutexes} mutexes"), "fewer")
+}
+
 /// What is to be done with a lock whose type is not known yet.
 struct Task {
     threads: u64,
@@ -88,6 +106,9 @@ struct Task {
     seed: u64,
     end: End,
 }
+
+/// From one lock to the next.
+const APART_BYTES: u64 = 256;
 
 /// A lock at a distance from the next.
 #[repr(align(256))]

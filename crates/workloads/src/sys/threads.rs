@@ -1,6 +1,7 @@
 //! `sys-threads`: threads take a lock, give up the CPU while they hold it, and release it.
 
-use super::{ORIGINALS, Special, after_runtime, by_original, description, events, lock, measure, runtime};
+use super::{ORIGINALS, Special, after_runtime, description, events, lock, measure, runtime};
+use crate::originals::sysbench::Test;
 use crate::sys::events::{End, Round};
 use crate::{Failure, Original, Trial, Workload, originals};
 use experiment::{Description, Parameter, Params};
@@ -11,6 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The workload.
 #[derive(Debug, Clone, Copy)]
 pub struct SysThreads;
+
+/// The same in sysbench.
+const SYSBENCH: Test =
+    Test { name: "threads", options: &[("yields", "thread-yields"), ("locks", "thread-locks")] };
 
 impl Workload for SysThreads {
     fn describe(&self) -> Description {
@@ -44,11 +49,14 @@ impl Workload for SysThreads {
         ORIGINALS
     }
 
+    fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        super::check(&SYSBENCH, params, trial)
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         if let Some(original) = originals::wanted(params, self.originals())? {
-            let own = [("yields", "thread-yields"), ("locks", "thread-locks")];
-            return by_original(original, "threads", &own, params, trial);
+            return SYSBENCH.run(original, params, trial);
         }
         let (threads, yields) = (trial.count()?, params.count("yields")?);
         let (name, locks) = (params.text("lock")?, params.count("locks")? as usize);
