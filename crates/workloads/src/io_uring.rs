@@ -10,7 +10,7 @@ mod target;
 mod tests;
 mod work;
 
-use crate::shared::{Semantics, room_for, semantics, warmup};
+use crate::shared::{Semantics, memory_for, room_for, semantics, warmup};
 use crate::{Failure, Original, Trial, Workload, originals};
 use conduct::Measured;
 pub use description::PERCENTILES;
@@ -50,8 +50,11 @@ impl Workload for IoUring {
         let target = Target::open(&plan.target, Some(plan.bs))?;
         match originals::wanted(params, self.originals())? {
             Some(_) => originals::fio::check(&plan),
-            // One batch shows whether the ring, its buffers and the target can be had as asked.
-            None => conduct::try_out(&plan, &target),
+            None => {
+                // One batch shows whether the ring, its buffers and the target can be had as asked.
+                conduct::try_out(&plan, &target)?;
+                plan.make_room()
+            }
         }
     }
 
@@ -62,7 +65,7 @@ impl Workload for IoUring {
         if originals::wanted(params, self.originals())?.is_some() {
             return originals::fio::run(&plan, &target, trial);
         }
-        room_for(plan.threads as u64, 0, 2 * plan.threads as u64 + 8)?;
+        plan.make_room()?;
         let measured = conduct::run(&plan, &target)?;
         plan.report(&measured, trial)
     }
@@ -142,6 +145,14 @@ impl Plan {
         })
     }
 
+    /// Makes sure that threads, rings and buffers fit into every limit.
+    fn make_room(&self) -> Result<(), Failure> {
+        let threads = self.threads as u64;
+        room_for(threads, 0, 2 * threads + 8)?;
+        let bytes = if self.target.is_nop() { 0 } else { threads.saturating_mul(ring::buffer_bytes(self)) };
+        memory_for(bytes, "the buffers of all threads", "fewer threads, or a smaller depth or bs")
+    }
+
     fn report(&self, measured: &Measured, trial: &mut Trial) -> Result<(), Failure> {
         let counts = |counts: &conduct::Counts| match self.semantics {
             Semantics::Original => counts.submitted - counts.errors,
@@ -178,7 +189,7 @@ impl Plan {
                 "some reads failed with EIO or ENODATA and are not counted; semantics=strict fails instead",
             );
         }
-        if let Some(note) = &measured.note {
+        for note in &measured.notes {
             trial.note(note.clone());
         }
         Ok(())

@@ -38,6 +38,7 @@ mod schbench;
 mod sched;
 pub mod shared;
 mod shared_memory;
+mod sole_writer;
 mod stream;
 mod sys;
 mod tbench;

@@ -3,7 +3,7 @@
 use super::ring::Ring;
 use super::work::{Progress, until_stopped};
 use super::{Plan, Target};
-use crate::clock::{now_ns, seconds_between};
+use crate::clock::{SECOND_NS, now_ns, seconds_between};
 use crate::{Failure, crew};
 use stats::Histogram;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,7 @@ pub struct Measured {
     /// From the submission to the completion of each operation, where asked for.
     pub latency_ns: Histogram,
     /// What is to be said about the rings.
-    pub note: Option<String>,
+    pub notes: Vec<String>,
 }
 
 /// Lets all threads work for the time of the plan.
@@ -58,9 +58,9 @@ pub fn run(plan: &Plan, target: &Target) -> Result<Measured, Failure> {
                     let measure_from_ns = now_ns() + plan.warmup.as_nanos() as u64;
                     let latency_ns =
                         until_stopped(&mut ring, plan, target, index, (progress, &stop), measure_from_ns)?;
-                    Ok((latency_ns, ring.note))
+                    Ok((latency_ns, ring.notes))
                 }
-                _ => Ok((Histogram::new(), None)),
+                _ => Ok((Histogram::new(), Vec::new())),
             });
             if worked.is_err() {
                 stop.store(true, Ordering::Relaxed);
@@ -76,10 +76,13 @@ pub fn run(plan: &Plan, target: &Target) -> Result<Measured, Failure> {
         },
     )?;
     for thread in threads {
-        let (latency_ns, note) = thread?;
+        let (latency_ns, notes) = thread?;
         measured.latency_ns.merge(&latency_ns);
-        measured.note = measured.note.or(note);
+        // Those of one thread are those of all, mostly.
+        measured.notes.extend(notes);
     }
+    measured.notes.sort();
+    measured.notes.dedup();
     let counts = sum(&progress);
     if counts.submitted != counts.completed {
         return Err(Failure::Invariant(format!(
@@ -121,11 +124,9 @@ fn watch(plan: &Plan, progress: &[Progress], stop: &AtomicBool) -> Measured {
         time_s: seconds_between(first.1, last.1),
         seconds,
         latency_ns: Histogram::new(),
-        note: None,
+        notes: Vec::new(),
     }
 }
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// Sleeps until then, or until a thread has given up.
 fn sleep_until(deadline_ns: u64, stop: &AtomicBool) {

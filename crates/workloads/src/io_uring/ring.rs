@@ -29,8 +29,8 @@ const FLAGS: [(IoringSetupFlags, &str); 5] = [
 pub struct Ring {
     /// Its queues.
     pub queues: Queues,
-    /// What it lacks.
-    pub note: Option<String>,
+    /// What it lacks, in sentences.
+    pub notes: Vec<String>,
     /// The file that is read.
     pub file: Option<File>,
     buffers: Vec<Page>,
@@ -49,13 +49,15 @@ impl Ring {
     /// When the kernel refuses a part of it; the error says what would change that.
     pub fn new(plan: &Plan, target: &Target) -> Result<Ring, Failure> {
         let (mut queues, note) = set_up(plan)?;
-        if plan.registered_ring {
-            // A kernel before 5.18 has no such thing, and the ring works without.
-            let _ = queues.register_ring();
+        let mut notes = Vec::from_iter(note);
+        // A kernel before 5.18 has no such thing, and the ring works without.
+        if plan.registered_ring
+            && let Err(error) = queues.register_ring()
+        {
+            notes.push(format!("the ring could not be registered, which needs Linux 5.18: {error}"));
         }
         let file = target.file()?;
-        let stride = (plan.bs as usize).next_multiple_of(PAGE_BYTES);
-        let bytes = stride as u64 * u64::from(plan.depth);
+        let (stride, bytes) = (stride(plan), buffer_bytes(plan));
         if file.is_some() && bytes > MOST_BYTES {
             return Err(Failure::Refused(format!(
                 "depth={} reads of bs={} need {bytes} bytes per thread, and {MOST_BYTES} is the most; take less of one",
@@ -64,7 +66,7 @@ impl Ring {
         }
         let pages = if file.is_some() { bytes as usize / PAGE_BYTES } else { 0 };
         let buffers = (0..pages).map(|_| Page(UnsafeCell::new([0; PAGE_BYTES]))).collect();
-        let ring = Ring { queues, note, file, buffers, stride };
+        let ring = Ring { queues, notes, file, buffers, stride };
         ring.register(plan)?;
         Ok(ring)
     }
@@ -101,6 +103,16 @@ impl Ring {
     pub fn leave_buffers(&mut self) {
         std::mem::forget(std::mem::take(&mut self.buffers));
     }
+}
+
+/// Bytes from one buffer to the next.
+fn stride(plan: &Plan) -> usize {
+    (plan.bs as usize).next_multiple_of(PAGE_BYTES)
+}
+
+/// Bytes of all buffers of a thread that reads.
+pub fn buffer_bytes(plan: &Plan) -> u64 {
+    stride(plan) as u64 * u64::from(plan.depth)
 }
 
 /// Queues with as many of the flags as the kernel takes, and what is to be said of those that it does not.

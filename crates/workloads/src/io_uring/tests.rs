@@ -74,8 +74,10 @@ fn every_way_of_reading_adds_up_and_leaves_nothing() {
         if no_uring() {
             return;
         }
-        let temporary_files = || fs::read_dir(std::env::temp_dir()).unwrap().count();
-        let before = temporary_files();
+        // A directory of its own, as others use the usual one meanwhile.
+        let place = tempfile::tempdir().unwrap();
+        // SAFETY: this test has a process to itself, with a single thread.
+        unsafe { std::env::set_var("TMPDIR", place.path()) };
         for more in [
             ("semantics", "strict"),
             ("random", "off"),
@@ -91,7 +93,10 @@ fn every_way_of_reading_adds_up_and_leaves_nothing() {
             let Outcome::Done { samples, .. } = outcome else { panic!("missing") };
             assert!(samples.contains_key("bandwidth"), "{more:?}");
         }
-        assert_eq!(temporary_files(), before);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+        place.close().unwrap();
+        let error = outcome(1, &[SHORT, ("target", "auto")]).unwrap_err().to_string();
+        assert!(error.contains("no temporary file") && error.contains("set TMPDIR"), "{error}");
     });
 }
 

@@ -5,8 +5,9 @@ use super::reads::Reads;
 use super::ring::Ring;
 use super::{Plan, Target};
 use crate::Failure;
-use crate::clock::now_ns;
+use crate::clock::{SECOND_NS, now_ns};
 use crate::shared::Semantics;
+use crate::sole_writer::add;
 use rustix::io::Errno;
 use rustix::io_uring::{IoringOp, io_uring_sqe, io_uring_user_data};
 use stats::Histogram;
@@ -50,7 +51,7 @@ pub fn until_stopped(
         in_flight: 0,
         tags_sent: 0,
         tags_back: 0,
-        latency_ns: Histogram::new(),
+        latency_ns: Histogram::reaching(SECOND_NS),
         fault: None,
     };
     match reads {
@@ -203,11 +204,6 @@ impl Operations<'_> {
             None => self.fault = Some(Fault::TooMany),
         }
     }
-}
-
-/// Adds to a word that only this thread writes, which needs no locked instruction.
-fn add(word: &AtomicU64, count: u64) {
-    word.store(word.load(Ordering::Relaxed) + count, Ordering::Relaxed);
 }
 
 impl Fault {

@@ -3,15 +3,12 @@
 use super::handoff::{Group, Worker};
 use super::load::AutoRps;
 use super::stage::{Seat, Stage};
-use crate::clock::now_ns;
+use crate::clock::{SECOND_NS, now_ns};
 use crate::gate::Gate;
 use crate::shared::Semantics;
 use crate::{Failure, crew};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// A second, or what comes nearest to it in a shorter time.
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// How long a trial takes.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +66,10 @@ impl Stage {
             };
             let prepared = prepare();
             match (gate.wait(), group.workers.get(index)) {
-                (true, Some(worker)) => work(Seat { number, group, index, worker }, prepared?).map(Some),
+                (true, Some(worker)) => prepared
+                    .and_then(|prepared| work(Seat { number, group, index, worker }, prepared))
+                    .map(Some)
+                    .inspect_err(|_| self.stop()),
                 _ => Ok(None),
             }
         };

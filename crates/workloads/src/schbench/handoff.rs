@@ -81,11 +81,6 @@ pub struct Counts {
     pub given_up: AtomicU64,
 }
 
-/// Adds to a number that only the calling thread writes.
-pub fn add(number: &AtomicU64, more: u64) {
-    number.store(number.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-}
-
 impl Group {
     pub fn new(workers: usize, room: usize, pipe_bytes: usize) -> Group {
         let worker = |_| Worker {

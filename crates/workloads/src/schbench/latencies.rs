@@ -1,12 +1,10 @@
 //! Latencies, counted, and the percentiles that are printed.
 
+use crate::clock::SECOND_NS;
 use crate::shared::Semantics;
 use crate::{Failure, Trial};
 use experiment::{Direction, Metric, Statistic};
 use stats::Histogram;
-
-/// The histograms of workers are made for latencies up to this long, so that they do not grow while somebody measures.
-const USUAL_NS: u64 = 1_000_000_000;
 
 /// Latencies of a thread or of many.
 #[derive(Debug, Clone)]
@@ -32,7 +30,8 @@ impl Default for Latencies {
 impl Latencies {
     pub fn new() -> Latencies {
         Latencies {
-            histogram: Histogram::reaching(USUAL_NS),
+            // So that it does not grow while somebody measures.
+            histogram: Histogram::reaching(SECOND_NS),
             least_ns: u64::MAX,
             most_ns: 0,
             zeros: 0,

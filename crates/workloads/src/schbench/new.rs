@@ -85,6 +85,7 @@ impl Workload for Schbench {
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         let plan = Plan::new(params, trial)?;
+        plan.make_room()?;
         super::check(params, &plan.shape, || originals::schbench::new_arguments(params, trial))
     }
 
@@ -95,6 +96,7 @@ impl Workload for Schbench {
             return originals::schbench::run_new(params, trial);
         }
         room_for(plan.shape.threads(), 0, 0)?;
+        plan.make_room()?;
         let done = plan.run(params)?;
         done.leave(&plan, params, trial)
     }

@@ -1,12 +1,13 @@
 //! schbench-old: workers that spin for a time when their message thread wakes them, and how much longer that took.
 
-use super::handoff::{Group, add};
+use super::handoff::Group;
 use super::latencies::{Figure, Latencies, metrics};
 use super::stage::{Answer, Seat, Shape, Stage};
 use super::{ORIGINALS, axis, broken, durations, first_rps, merge, parameters, pipe_metrics, rps_metric};
-use crate::clock::now_ns;
+use crate::clock::{SECOND_NS, now_ns};
 use crate::random::Random;
 use crate::shared::{Semantics, room_for, semantics, with_shared};
+use crate::sole_writer::add;
 use crate::{Failure, Original, Trial, Workload, originals};
 use experiment::{Description, Parameter, Params};
 use rustix::io::Errno;
@@ -273,7 +274,7 @@ impl Plan {
         loop {
             let rps = stage.rps.load(Relaxed);
             let batches = rps.div_ceil(batch);
-            let period_ns = 1_000_000_000 / batches;
+            let period_ns = SECOND_NS / batches;
             let count = match self.semantics {
                 Semantics::Original => {
                     due_ns = now_ns() + period_ns;

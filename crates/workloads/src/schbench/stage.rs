@@ -1,8 +1,9 @@
 //! What all threads of a trial share, and what workers and message threads do with each other.
 
-use super::handoff::{Group, Worker, add};
+use super::handoff::{Group, Worker};
 use crate::clock::now_ns;
 use crate::shared::Semantics;
+use crate::sole_writer::add;
 use rustix::io::Errno;
 use rustix::thread::futex;
 use rustix::time::Timespec;

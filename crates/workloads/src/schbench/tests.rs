@@ -321,6 +321,28 @@ fn a_message_thread_that_fails_ends_the_trial_at_once() {
 }
 
 #[test]
+fn a_worker_that_fails_ends_the_trial_at_once() {
+    alone("schbench::tests::a_worker_that_fails_ends_the_trial_at_once", || {
+        for early in [true, false] {
+            leaving_nothing(|| {
+                let stage = Stage::new(Semantics::Original, SHAPE);
+                let start = std::time::Instant::now();
+                let lost = || Failure::Refused("no memory for it".into());
+                let failed = stage.perform(
+                    durations(0, 60_000),
+                    |_| Ok(()),
+                    |_, group| answer(&stage, group, || stage.answer_all(group).unwrap()),
+                    || if early { Err(lost()) } else { Ok(()) },
+                    |seat, ()| if seat.index == 1 { Err(lost()) } else { idle_work(&stage, seat) },
+                );
+                assert_eq!(failed.unwrap_err().to_string(), "no memory for it");
+                assert!(start.elapsed() < Duration::from_secs(50), "it did not end before its time");
+            });
+        }
+    });
+}
+
+#[test]
 fn what_cannot_be_is_refused_before_anything_starts() {
     for (workload, _) in both() {
         for workers in [0, 1_000_000_000] {
@@ -346,6 +368,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         (&SchbenchOld, vec![("via", "schbench"), ("rps", "10")], "add warmup=0"),
         (&Schbench, vec![("runtime", "1")], "takes runtime=2"),
         (&Schbench, vec![("worker-cpus", "70000")], "worker-cpus=70000"),
+        (&Schbench, vec![("cache-footprint-kb", "1_000_000_000")], "matrices of all workers do not fit"),
         (&Schbench, vec![("via", "schbench"), ("touch", "on")], "leave out `touch`"),
         (&Schbench, vec![("via", "schbench"), ("warmup", "5"), ("runtime", "20")], "less than 30 s"),
     ] {

@@ -3,7 +3,7 @@
 use super::operation::{Exchange, Kind};
 use crate::clock::{now_ns, seconds_between};
 use crate::fairness::jain;
-use crate::{Failure, Trial};
+use crate::{Failure, Trial, sole_writer};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A figure that one process changes and others look at.
@@ -13,8 +13,7 @@ struct Figure(AtomicU64);
 impl Figure {
     #[inline]
     fn add(&self, more: u64) {
-        // Nobody else writes it, so this needs no atomic addition.
-        self.0.store(self.0.load(Relaxed) + more, Relaxed);
+        sole_writer::add(&self.0, more);
     }
 
     #[inline]

@@ -1,15 +1,16 @@
 //! What is done for a request, and by whom.
 
-use crate::clock::now_ns;
+use crate::clock::{SECOND_NS, now_ns};
 use crate::schbench::conduct::Measured;
 use crate::schbench::cpu_locks::{CpuLocks, Locked};
-use crate::schbench::handoff::{Group, add};
+use crate::schbench::handoff::Group;
 use crate::schbench::latencies::Latencies;
 use crate::schbench::matrices::Matrices;
 use crate::schbench::places::Places;
 use crate::schbench::stage::{Answer, Seat, Shape, Stage};
 use crate::schbench::{broken, durations, first_rps, merge, sched_delay};
-use crate::shared::{Semantics, semantics};
+use crate::shared::{Semantics, memory_for, semantics};
+use crate::sole_writer::add;
 use crate::{Failure, Trial};
 use experiment::Params;
 use rustix::io::Errno;
@@ -22,7 +23,6 @@ use std::time::Duration;
 const QUEUE: u64 = 128;
 /// What a message thread sleeps instead.
 const REST: Duration = Duration::from_micros(100);
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// What is to be done, as numbers.
 #[derive(Debug, Clone)]
@@ -101,6 +101,14 @@ impl Plan {
     /// Whether a request neither sleeps nor works.
     pub fn is_nothing(&self) -> bool {
         self.sleep.is_zero() && self.work.own_operations + self.work.common_operations == 0
+    }
+
+    /// Makes sure of the memory for the matrices. Of those that are not touched only the product takes any.
+    pub fn make_room(&self) -> Result<(), Failure> {
+        let Work { own_bytes, common_bytes, touch, .. } = self.work;
+        let bytes = self.shape.all_workers().saturating_mul(own_bytes).saturating_add(common_bytes);
+        let bytes = if touch { bytes } else { bytes / 3 };
+        memory_for(bytes, "the matrices of all workers", "a smaller cache-footprint-kb or fewer workers")
     }
 
     pub fn run(&self, params: &Params) -> Result<Done, Failure> {
