@@ -9,7 +9,7 @@ pub mod seccomp_notify;
 
 use crate::clock::{elapsed_ns, now_ns};
 use crate::process_crew::{self, Gate};
-use crate::shared::{Semantics, semantics, warm_up, with_shared};
+use crate::shared::{Semantics, room_for, semantics, warm_up, with_shared};
 use crate::shared_memory::SharedWords;
 use crate::{Failure, Original, Trial};
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
@@ -94,6 +94,11 @@ impl Plan {
     fn new(params: &Params, trial: &Trial) -> Result<Plan, Failure> {
         let (pairs, loops) = (trial.count()?, params.count("loops")?);
         Ok(Plan { pairs, loops, semantics: semantics(params)?, expected_loops: loops })
+    }
+
+    /// Makes sure that the tasks of all pairs fit into every limit, each with two pipes at the most.
+    fn make_room(&self, tasks_of_a_pair: u64) -> Result<(), Failure> {
+        room_for(0, tasks_of_a_pair * self.pairs, 8)
     }
 
     /// Warms up, lets all pairs work once, and leaves what came of it. `pair` is what the process of one pair does.

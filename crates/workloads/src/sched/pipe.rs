@@ -3,7 +3,7 @@
 use super::{ORIGINALS, Plan, Span, Special, Start, description};
 use crate::clock::now_ns;
 use crate::processes::Children;
-use crate::shared::{Mode, Semantics, mode, mode_parameter, room_for};
+use crate::shared::{Mode, Semantics, mode, mode_parameter};
 use crate::{Failure, Original, Trial, Workload, crew, originals, threads};
 use experiment::{Description, Params};
 use rustix::io::{read, write};
@@ -35,9 +35,10 @@ impl Workload for SchedPipe {
     }
 
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        self.describe().check_point(trial.point())?;
         match originals::wanted(params, ORIGINALS)? {
             Some(_) => originals::perf_sched::check("pipe", &Plan::new(params, trial)?),
-            None => Ok(()),
+            None => Plan::new(params, trial)?.make_room(3),
         }
     }
 
@@ -49,7 +50,7 @@ impl Workload for SchedPipe {
             let threaded = (mode == Mode::Thread).then_some("--threaded");
             return originals::perf_sched::measure("pipe", threaded, &plan, params, trial);
         }
-        room_for(0, 3 * plan.pairs, 8)?;
+        plan.make_room(3)?;
         plan.measure(params, trial, |start| pair(&plan, mode, start))
     }
 }

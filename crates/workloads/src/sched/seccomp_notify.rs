@@ -4,7 +4,7 @@ use super::seccomp::{ANSWER, Listener, probe};
 use super::{ORIGINALS, Plan, Span, Special, Start, description};
 use crate::clock::now_ns;
 use crate::processes::Children;
-use crate::shared::{Semantics, room_for};
+use crate::shared::Semantics;
 use crate::shared_memory::SharedValue;
 use crate::{Failure, Original, Trial, Workload, originals};
 use experiment::{Description, Parameter, Params};
@@ -46,10 +46,11 @@ impl Workload for SeccompNotify {
     }
 
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        self.describe().check_point(trial.point())?;
         probe(params.flag("sync")?)?;
         match originals::wanted(params, ORIGINALS)? {
             Some(_) => originals::perf_sched::check("seccomp-notify", &Plan::new(params, trial)?),
-            None => Ok(()),
+            None => Plan::new(params, trial)?.make_room(2),
         }
     }
 
@@ -61,7 +62,7 @@ impl Workload for SeccompNotify {
             let option = sync.then_some("--sync-mode");
             return originals::perf_sched::measure("seccomp-notify", option, &plan, params, trial);
         }
-        room_for(0, 2 * plan.pairs, 4)?;
+        plan.make_room(2)?;
         plan.measure(params, trial, |start| pair(&plan, sync, start))
     }
 }
