@@ -31,6 +31,8 @@ const STEADY_MARGIN_PCT: f64 = 3.0;
 /// What steady means: a coefficient of variation below this, in percent.
 const STEADY_CV_PCT: f64 = 2.0;
 
+const OURS_BETTER: &str = "ours better";
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let kduel = kduel::build()?;
     let wanted = |pair: &&Pair| args.only.as_ref().is_none_or(|text| pair.name().contains(text));
@@ -58,7 +60,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         println!("written: {}", path.display());
     }
     let holds = |(pair, result): &(&Pair, anyhow::Result<Contest>)| match result {
-        Ok(contest) => contest.cells.iter().all(|cell| cell.same() || pair.reason.is_some()),
+        Ok(contest) => contest.cells.iter().all(|cell| cell.holds(pair.reason)),
         Err(_) => pair.package.is_none(),
     };
     Ok(if results.iter().all(holds) { ExitCode::SUCCESS } else { ExitCode::from(1) })
@@ -98,13 +100,18 @@ impl Cell {
         }
     }
 
+    /// Whether ours is as good as the original, or better for a reason that was measured.
+    fn holds(&self, reason: Option<&str>) -> bool {
+        self.same() || (self.verdict() == OURS_BETTER && reason.is_some())
+    }
+
     /// `same`, which of the two is better, or `undecided`.
     fn verdict(&self) -> &'static str {
-        let lower = self.better == "lower";
         match self.ratio {
             _ if self.same() => "same",
-            Some([low, ..]) if low > 1.0 => ["original better", "ours better"][usize::from(lower)],
-            Some([.., high]) if high < 1.0 => ["ours better", "original better"][usize::from(lower)],
+            Some([low, _, _]) if low > 1.0 && self.better == "lower" => OURS_BETTER,
+            Some([_, _, high]) if high < 1.0 && self.better == "higher" => OURS_BETTER,
+            Some([low, _, high]) if low > 1.0 || high < 1.0 => "original better",
             _ => "undecided",
         }
     }
@@ -190,4 +197,49 @@ fn read(pair: &Pair, report: &Value) -> anyhow::Result<Contest> {
     let notices = report["notices"].as_array().into_iter().flatten();
     let notices = notices.filter_map(|notice| notice.as_str().map(String::from)).collect();
     Ok(Contest { cells, notices, facts: report["facts"].clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(better: &str, ratio: Option<[f64; 3]>) -> Cell {
+        let (point, metric, unit) = ("1".into(), "rate".into(), "1/s".into());
+        let better = better.into();
+        Cell {
+            point,
+            metric,
+            unit,
+            better,
+            ours: 1.0,
+            theirs: 1.0,
+            ratio,
+            margin_pct: 5.0,
+            judged: None,
+            blocks: 40,
+        }
+    }
+
+    #[test]
+    fn only_what_is_the_same_or_better_for_a_reason_holds() {
+        let near = [0.98, 1.0, 1.03];
+        let (less, more, unclear) = ([0.7, 0.8, 0.9], [1.1, 1.2, 1.3], [0.9, 1.0, 1.1]);
+        for (better, ratio, verdict, holds) in [
+            ("higher", near, "same", [true, true]),
+            ("higher", less, "ours better", [false, true]),
+            ("higher", more, "original better", [false, false]),
+            ("lower", less, "original better", [false, false]),
+            ("lower", more, "ours better", [false, true]),
+            ("lower", unclear, "undecided", [false, false]),
+        ] {
+            let cell = cell(better, Some(ratio));
+            assert_eq!(cell.verdict(), verdict, "{better} {ratio:?}");
+            assert_eq!(
+                [None, Some("measured")].map(|reason| cell.holds(reason)),
+                holds,
+                "{better} {ratio:?}"
+            );
+        }
+        assert_eq!(cell("lower", None).verdict(), "undecided");
+    }
 }
