@@ -1,5 +1,5 @@
-//! What kduel itself costs: time per trial beside its work, with one task and with thousands, a report over a million samples, the coordinator's
-//! memory. It prints figures and asserts nothing: `cargo bench -p kduel --bench harness`.
+//! What kduel itself costs: time per trial beside its work, with one task and with thousands, a report over a million
+//! samples, the coordinator's memory. It prints figures and asserts nothing: `cargo bench -p kduel --bench harness`.
 
 use experiment::{Outcome, Record, TrialRecord, Usage};
 use journal::Home;
