@@ -11,12 +11,16 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use support::{Kduel, alone_with_the_sysctl, reasons, stderr, strays};
 
-/// Starts a run whose users make and remove such objects all the time, for hours.
-fn start(kduel: &Kduel, more: &[&str]) -> Child {
+/// Starts a run whose users make and remove such objects all the time, for hours; none where there are no such objects.
+fn start(kduel: &Kduel, more: &[&str]) -> Option<Child> {
+    if !std::path::Path::new("/proc/sysvipc/sem").exists() {
+        println!("skipped: this kernel has no System V objects");
+        return None;
+    }
     let mut args = vec!["run", "jobmix", "--points", "40", "--set", "jobs=1000000", "-V", "a", "--no-aa"];
     args.extend(["--blocks", "1"]);
     args.extend(more);
-    kduel.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("kduel starts")
+    Some(kduel.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("kduel starts"))
 }
 
 /// The processes whose keys the objects have that there are now.
@@ -37,18 +41,15 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The processes of the run once many of them have made something.
-fn in_its_middle(kduel: &Kduel) -> Option<BTreeSet<u32>> {
-    if !std::path::Path::new("/proc/sysvipc/sem").exists() {
-        println!("skipped: this kernel has no System V objects");
-        return None;
-    }
-    let mut users = BTreeSet::new();
+/// The processes of the run once many of them have made something; none if it ended before.
+fn in_its_middle(kduel: &Kduel, run: &mut Child) -> Option<BTreeSet<u32>> {
+    let (mut users, mut at_work) = (BTreeSet::new(), false);
     wait_until("users are at work", || {
         users = strays(kduel.home()).into_iter().collect();
-        users.intersection(&makers()).count() >= 10
+        at_work = users.intersection(&makers()).count() >= 10;
+        at_work || run.try_wait().unwrap().is_some()
     });
-    Some(users)
+    at_work.then_some(users)
 }
 
 fn left(users: &BTreeSet<u32>) -> usize {
@@ -58,8 +59,8 @@ fn left(users: &BTreeSet<u32>) -> usize {
 #[test]
 fn p2_after_kill_9_of_everything_the_next_command_removes_them() {
     let kduel = Kduel::new();
-    let mut run = start(&kduel, &[]);
-    let Some(users) = in_its_middle(&kduel) else { return drop(run.kill()) };
+    let Some(mut run) = start(&kduel, &[]) else { return };
+    let users = in_its_middle(&kduel, &mut run).unwrap();
     for pid in &users {
         // It may have died with its parent.
         let _ = kill_process(Pid::from_raw(*pid as i32).unwrap(), Signal::KILL);
@@ -67,26 +68,32 @@ fn p2_after_kill_9_of_everything_the_next_command_removes_them() {
     run.wait().unwrap();
     wait_until("all are gone", || strays(kduel.home()).is_empty());
     let told = stderr(&kduel.output(&["list", "workloads"]));
-    // Any kduel that ran meanwhile, such as that of another test, may have been first.
-    assert!(told.is_empty() || told.contains("removed System V "), "{told}");
+    // Any kduel that ran meanwhile, such as that of another test, may have been first, with some of it or all.
+    assert!(told.lines().all(|line| line.starts_with("kduel: removed ")), "{told}");
     assert_eq!(left(&users), 0);
 }
 
 #[test]
 fn p2_the_agents_kill_at_the_deadline_leaves_none() {
-    let kduel = Kduel::new();
-    let mut run = start(&kduel, &["--deadline", "3"]);
-    let Some(users) = in_its_middle(&kduel) else { return drop(run.kill()) };
-    run.wait().unwrap();
-    assert_eq!(left(&users), 0);
-    assert_eq!(reasons(&kduel.trials())[0].0, "hang");
+    // A machine that is busy with other work may not get to its middle by an early deadline.
+    for deadline_s in ["3", "15", "60"] {
+        let kduel = Kduel::new();
+        let Some(mut run) = start(&kduel, &["--deadline", deadline_s]) else { return };
+        let users = in_its_middle(&kduel, &mut run);
+        run.wait().unwrap();
+        assert_eq!(reasons(&kduel.trials())[0].0, "hang");
+        if let Some(users) = users {
+            return assert_eq!(left(&users), 0);
+        }
+    }
+    panic!("no run came to its middle");
 }
 
 #[test]
 fn p1_an_interrupt_leaves_none() {
     let kduel = Kduel::new();
-    let mut run = start(&kduel, &[]);
-    let Some(users) = in_its_middle(&kduel) else { return drop(run.kill()) };
+    let Some(mut run) = start(&kduel, &[]) else { return };
+    let users = in_its_middle(&kduel, &mut run).unwrap();
     kill_process(Pid::from_raw(run.id() as i32).unwrap(), Signal::INT).unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(130));
     assert_eq!(left(&users), 0);
