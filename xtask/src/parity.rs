@@ -42,6 +42,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         println!("{said}");
     }
     let home = TempDir::new()?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
+    let whole = args.only.is_none().then(|| root.join("docs/parity.md"));
+    let path = args.page.clone().or(whole);
     let mut results = Vec::new();
     for pair in pairs {
         let result = contest(&kduel, home.path(), pair);
@@ -52,12 +55,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Err(error) => println!("{}: not run: {error:#}", pair.name()),
         }
         results.push((pair, result));
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
-    let whole = args.only.is_none().then(|| root.join("docs/parity.md"));
-    if let Some(path) = args.page.clone().or(whole) {
-        fs::write(&path, page::page(&results)).with_context(|| path.display().to_string())?;
-        println!("written: {}", path.display());
+        // After each, so that nothing is lost should it be stopped.
+        if let Some(path) = &path {
+            fs::write(path, page::page(&results)).with_context(|| path.display().to_string())?;
+        }
     }
     let holds = |(pair, result): &(&Pair, anyhow::Result<Contest>)| match result {
         Ok(contest) => contest.cells.iter().all(|cell| cell.holds(pair.reason)),
