@@ -152,6 +152,17 @@ fn a_knob_that_cannot_be_turned_stops_the_run_before_its_first_trial() {
 }
 
 #[test]
+fn variants_that_measure_different_things_are_not_compared() {
+    let kduel = Kduel::new();
+    let error = kduel.fails(&["run", "netperf", "-V", "a:test=tcp_stream", "-V", "b:test=udp_rr"]);
+    assert!(error.contains("netperf: a and b do not measure the same"), "{error}");
+    assert!(error.contains("throughput in 10^6bits/s, the other throughput in Trans/s"), "{error}");
+    let error =
+        kduel.fails(&["run", "mixed", "-V", "a:measured=sched-pipe", "-V", "b:measured=wakeup-timer"]);
+    assert!(error.contains("do not measure the same"), "{error}");
+}
+
+#[test]
 fn s22_a_regression_fails_only_when_asked() {
     let kduel = Kduel::new();
     let planted = |fail_on: &[&str]| kduel.output(&words(PLANTED, fail_on)).status.code();

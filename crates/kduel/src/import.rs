@@ -20,7 +20,7 @@ pub fn import(args: &Args) -> anyhow::Result<Outcome> {
     let text = std::fs::read(&args.file).with_context(|| format!("cannot read {path}"))?;
     let import = ::report::import(&String::from_utf8_lossy(&text), &path)?;
     let mut header = import.header;
-    let fresh = session::header(header.experiment.clone());
+    let fresh = session::header(header.experiment.clone())?;
     header.run = fresh.run;
     header.build = fresh.build;
     header.at_unix_ms = fresh.at_unix_ms;

@@ -53,7 +53,7 @@ pub fn start(
         anyhow::bail!("--out {}: the name of the directory is not UTF-8; give it another", out.display());
     }
     journal::check_space(out.as_deref().unwrap_or(home.path()), SPACE_BYTES)?;
-    let header = session::header(experiment);
+    let header = session::header(experiment)?;
     let journal = match out {
         Some(directory) => home.create_at(&directory, &header),
         None => home.create(&header.run, &header),

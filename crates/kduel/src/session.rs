@@ -3,9 +3,9 @@
 use crate::progress::Progress;
 use crate::{Outcome, output, report};
 use agent::Stop;
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use duel::DuelError;
-use experiment::{Ending, Experiment, Header, Scope};
+use experiment::{Ending, Experiment, Header, Scope, Variant};
 use journal::{Home, Journal, Run};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,8 +42,47 @@ pub fn put_back_what_others_left() {
     }
 }
 
+/// Makes sure that all variants measure the same: what a workload yields may depend on what a variant sets for it.
+fn check_alike(experiment: &Experiment) -> anyhow::Result<()> {
+    for entry in &experiment.workloads {
+        let Some(workload) = workloads::find(&entry.workload) else { continue };
+        let yields = |variant: &Variant| {
+            let mut set = experiment.set.clone();
+            set.extend(entry.set.clone());
+            set.extend(variant.knobs.iter().filter_map(|knob| match &knob.scope {
+                Scope::Parameter(name) => Some((name.clone(), knob.value.clone())),
+                _ => None,
+            }));
+            let judged = workload.describe_for(&set).metrics.into_iter().filter(|metric| metric.primary);
+            let names = judged.map(|metric| match metric.unit.as_str() {
+                "" => metric.name,
+                unit => format!("{} in {unit}", metric.name),
+            });
+            names.collect::<Vec<String>>().join(", ")
+        };
+        let Some((baseline, others)) = experiment.variants.split_first() else { continue };
+        let wanted = yields(baseline);
+        for other in others {
+            let found = yields(other);
+            ensure!(
+                found == wanted,
+                "{}: {} and {} do not measure the same: the one yields {wanted}, the other {found}; compare them in \
+                 runs of their own",
+                entry.label,
+                baseline.name,
+                other.name
+            );
+        }
+    }
+    Ok(())
+}
+
 /// The header of a new run.
-pub fn header(mut experiment: Experiment) -> Header {
+///
+/// # Errors
+/// When its variants do not measure the same.
+pub fn header(mut experiment: Experiment) -> anyhow::Result<Header> {
+    check_alike(&experiment)?;
     let at_unix_ms = unix_ms();
     let random = random_word();
     let seed = experiment.seed.unwrap_or(random % 1_000_000);
@@ -63,7 +102,7 @@ pub fn header(mut experiment: Experiment) -> Header {
             Some(workloads::find(&entry.workload)?.describe_for(&set))
         })
         .collect();
-    Header {
+    Ok(Header {
         run: format!("{}-{:04x}", jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S"), random >> 48),
         version: env!("CARGO_PKG_VERSION").into(),
         build: agent::build_id().into(),
@@ -72,7 +111,7 @@ pub fn header(mut experiment: Experiment) -> Header {
         experiment,
         descriptions,
         imported: None,
-    }
+    })
 }
 
 /// Runs what is left of a run and reports it.

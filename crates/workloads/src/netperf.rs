@@ -149,13 +149,18 @@ fn metrics(test: Test) -> Vec<Metric> {
     let lower = |name: &str, unit: &str, units_line: &str, help: &str| {
         Metric::new(name, unit, Direction::Lower, units_line, help).secondary()
     };
+    let throughput = higher(
+        "throughput",
+        unit,
+        units_line,
+        "of one client, as a mean over the clients; bytes are the receiver's",
+    );
     let mut metrics = vec![
-        higher(
-            "throughput",
-            unit,
-            units_line,
-            "of one client, as a mean over the clients; bytes are the receiver's",
-        ),
+        // The block of the usual test has the name that it has in mails.
+        match test {
+            Test::TcpRr => throughput,
+            _ => throughput.titled(&format!("netperf-{}", test.word())),
+        },
         higher(
             "sum",
             unit,

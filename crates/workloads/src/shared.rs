@@ -23,7 +23,10 @@ pub fn with_shared(mut own: Vec<Parameter>, originals: &[Original]) -> Vec<Param
     own.push(Parameter::choice(
         "via",
         &via,
-        "which implementation does the work: kduel's own, or the installed original",
+        match originals {
+            [] => "kduel's own implementation is the only one",
+            _ => "which implementation does the work: kduel's own, or the installed original",
+        },
     ));
     own.push(Parameter::decimal(
         "warmup",

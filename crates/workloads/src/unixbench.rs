@@ -37,7 +37,7 @@ fn description(special: Special) -> Description {
             special.about
         ),
         source: format!(
-            "{} of UnixBench 5 and 6. UnixBench takes the geometric mean over passes and drops the worst third of \
+            "UnixBench 5 and 6: {}. UnixBench takes the geometric mean over passes and drops the worst third of \
              them; kduel keeps every trial.",
             special.source
         ),

@@ -86,14 +86,16 @@ fn parameters() -> Vec<Parameter> {
 
 /// The metrics, which depend on whether bytes move and latencies are taken.
 pub(super) fn metrics(moves: bool, latency: bool) -> Vec<Metric> {
+    let iops = Metric::new(
+        "iops",
+        "IO/s",
+        Direction::Higher,
+        "IOPS",
+        "operations of all threads per second: accepted ones with original semantics, completed ones with strict",
+    );
     let mut metrics = vec![
-        Metric::new(
-            "iops",
-            "IO/s",
-            Direction::Higher,
-            "IOPS",
-            "operations of all threads per second: accepted ones with original semantics, completed ones with strict",
-        ),
+        // Nobody is to take operations that do nothing for those of a device.
+        if moves { iops } else { iops.titled("io-uring-nop") },
         Metric::new(
             "best-second",
             "IO/s",

@@ -23,6 +23,17 @@ impl Test {
     /// The words of the parameter `test`.
     pub const WORDS: [&str; 5] = ["tcp_rr", "udp_rr", "tcp_crr", "tcp_stream", "udp_stream"];
 
+    /// The word of this test.
+    pub fn word(self) -> &'static str {
+        match self {
+            Test::TcpRr => "tcp_rr",
+            Test::UdpRr => "udp_rr",
+            Test::TcpCrr => "tcp_crr",
+            Test::TcpStream => "tcp_stream",
+            Test::UdpStream => "udp_stream",
+        }
+    }
+
     /// The test of this word; the default for any other.
     pub fn of(word: &str) -> Test {
         match word {

@@ -92,6 +92,11 @@ impl Lateness {
         if let Some(missed) = self.missed {
             trial.counter("missed intervals", missed as f64);
         }
+        if woken < 1000 {
+            trial.note(
+                "fewer than 1000 wake-ups in a trial, so that p99.9 is the latest of them; raise `runtime`",
+            );
+        }
         Ok(())
     }
 }
