@@ -14,9 +14,9 @@ pub(super) fn page(results: &[(&Pair, anyhow::Result<Contest>)]) -> String {
     );
     let _ = writeln!(
         page,
-        "`same` means that the whole interval of the difference lies within {MARGIN_PCT} %, and within {STEADY_MARGIN_PCT} % \
-         where the original's own\nCV is under {STEADY_CV_PCT} %. The difference is that of the original against ours, raw \
-         sign.\n"
+        "`same` is the verdict of the report at a margin of {MARGIN_PCT} %, and of {STEADY_MARGIN_PCT} % where the \
+         original's own CV is under\n{STEADY_CV_PCT} %. The difference is that of the original against ours, raw sign, with \
+         its interval.\n"
     );
     if let Some(machine) = results.iter().find_map(|(_, result)| machine(result.as_ref().ok()?)) {
         let _ = writeln!(page, "Machine: {machine}.\n");
@@ -70,6 +70,9 @@ fn reasons(page: &mut String, results: &[(&Pair, anyhow::Result<Contest>)]) {
         let text = match result {
             Err(error) => format!("not run: {error:#}"),
             Ok(contest) if contest.cells.iter().all(Cell::same) => continue,
+            Ok(contest) if contest.cells.iter().all(|cell| cell.same() || cell.verdict() == "undecided") => {
+                "nothing is decided; more blocks or a quieter machine would tell".into()
+            }
             Ok(_) => pair.reason.unwrap_or("the difference is not explained").to_string(),
         };
         if !any {
