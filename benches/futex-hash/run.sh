@@ -9,7 +9,7 @@ rounds=${1:-20}
 here=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-gcc -O2 -Wall -o "$scratch/syscalls" "$here/syscalls.c"
+gcc -O2 -Wall -pthread -o "$scratch/syscalls" "$here/syscalls.c"
 cd "$here/../.."
 cargo build --release --quiet --package kduel-workloads --example trial
 trial=${CARGO_TARGET_DIR:-target}/release/examples/trial

@@ -85,20 +85,15 @@ struct Cell {
     /// The original over ours: low, estimate, high.
     ratio: Option<[f64; 3]>,
     margin_pct: f64,
-    /// Whether the report called the two the same; `None` where the workload shows the metric without judging it. The
-    /// interval decides then.
-    judged: Option<bool>,
     blocks: u64,
 }
 
 impl Cell {
+    /// Whether the interval lies within the margin. A report calls a certain difference better or worse also where it is
+    /// that small; two programs that measure the same may well differ by less than anybody asks for.
     fn same(&self) -> bool {
-        match self.judged {
-            Some(same) => same,
-            None => self.ratio.is_some_and(|[low, _, high]| {
-                low > 1.0 / (1.0 + self.margin_pct / 100.0) && high < 1.0 + self.margin_pct / 100.0
-            }),
-        }
+        let margin = 1.0 + self.margin_pct / 100.0;
+        self.ratio.is_some_and(|[low, _, high]| low > 1.0 / margin && high < margin)
     }
 
     /// Whether ours is as good as the original, or better for a reason that was measured.
@@ -189,7 +184,6 @@ fn read(pair: &Pair, report: &Value) -> anyhow::Result<Contest> {
             ours: value(ours)?,
             theirs: value(theirs)?,
             ratio: ratio().filter(|_| theirs["scale"] == "ratio"),
-            judged: Some(theirs["verdict"] == "same").filter(|_| theirs["primary"] == true),
             margin_pct: if steady { STEADY_MARGIN_PCT } else { MARGIN_PCT },
             blocks: theirs["n_compared"].as_u64().unwrap_or(0),
         });
@@ -207,18 +201,7 @@ mod tests {
     fn cell(better: &str, ratio: Option<[f64; 3]>) -> Cell {
         let (point, metric, unit) = ("1".into(), "rate".into(), "1/s".into());
         let better = better.into();
-        Cell {
-            point,
-            metric,
-            unit,
-            better,
-            ours: 1.0,
-            theirs: 1.0,
-            ratio,
-            margin_pct: 5.0,
-            judged: None,
-            blocks: 40,
-        }
+        Cell { point, metric, unit, better, ours: 1.0, theirs: 1.0, ratio, margin_pct: 5.0, blocks: 40 }
     }
 
     #[test]

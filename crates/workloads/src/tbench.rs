@@ -35,7 +35,7 @@ impl Workload for Tbench {
                     kind, the same totals and percentiles of sizes, and the same structure of the order, which the \
                     trial's seed decides on. `loadfile` replays a file instead.\n\n\
                     With original semantics all clients begin at the first operation, and the warm-up lasts for a fifth \
-                    of `runtime` at least. With strict semantics clients begin at places spread evenly over the \
+                    of `runtime` at least, in whole seconds as the original counts them: below 5 s there is none. With strict semantics clients begin at places spread evenly over the \
                     load, so that a short run sees all of it, and the warm-up is `warmup` alone. In both the measured \
                     time does not begin before every client has moved bytes."
                 .into(),

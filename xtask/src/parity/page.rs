@@ -14,7 +14,7 @@ pub(super) fn page(results: &[(&Pair, anyhow::Result<Contest>)]) -> String {
     );
     let _ = writeln!(
         page,
-        "`same` is the verdict of the report at a margin of {MARGIN_PCT} %, and of {STEADY_MARGIN_PCT} % where the \
+        "`same`: the interval lies within a margin of {MARGIN_PCT} %, and of {STEADY_MARGIN_PCT} % where the \
          original's own CV is under\n{STEADY_CV_PCT} %. The difference is that of the original against ours, raw sign, with \
          its interval.\n"
     );

@@ -30,11 +30,13 @@ impl Plan {
     pub fn new(params: &Params, load: &[Operation], trial: &Trial) -> Result<Plan, Failure> {
         let runtime = Duration::from_secs_f64(params.decimal("runtime")?);
         let (semantics, asked) = (semantics(params)?, warmup(params)?);
+        // The original divides whole seconds: below five there is no warm-up.
+        let own_warmup = Duration::from_secs(runtime.as_secs() / 5);
         Ok(Plan {
             clients: trial.count()? as usize,
             load: load.iter().filter_map(Operation::exchange).collect(),
             semantics,
-            warmup: if semantics == Semantics::Original { asked.max(runtime / 5) } else { asked },
+            warmup: if semantics == Semantics::Original { asked.max(own_warmup) } else { asked },
             runtime,
         })
     }
