@@ -85,15 +85,18 @@ struct Cell {
     /// The original over ours: low, estimate, high.
     ratio: Option<[f64; 3]>,
     margin_pct: f64,
+    /// Whether the report judged the two to be the same.
+    judged_same: bool,
     blocks: u64,
 }
 
 impl Cell {
-    /// Whether the interval lies within the margin. A report calls a certain difference better or worse also where it is
-    /// that small; two programs that measure the same may well differ by less than anybody asks for.
+    /// Whether the report says so, or the interval lies within the margin. A report calls a certain difference better or
+    /// worse also where it is that small; two programs that measure the same may well differ by less than anybody asks
+    /// for.
     fn same(&self) -> bool {
         let margin = 1.0 + self.margin_pct / 100.0;
-        self.ratio.is_some_and(|[low, _, high]| low > 1.0 / margin && high < margin)
+        self.judged_same || self.ratio.is_some_and(|[low, _, high]| low > 1.0 / margin && high < margin)
     }
 
     /// Whether ours is as good as the original, or better for a reason that was measured.
@@ -184,6 +187,7 @@ fn read(pair: &Pair, report: &Value) -> anyhow::Result<Contest> {
             ours: value(ours)?,
             theirs: value(theirs)?,
             ratio: ratio().filter(|_| theirs["scale"] == "ratio"),
+            judged_same: theirs["primary"] == true && theirs["verdict"] == "same",
             margin_pct: if steady { STEADY_MARGIN_PCT } else { MARGIN_PCT },
             blocks: theirs["n_compared"].as_u64().unwrap_or(0),
         });

@@ -14,8 +14,8 @@ pub(super) fn page(results: &[(&Pair, anyhow::Result<Contest>)]) -> String {
     );
     let _ = writeln!(
         page,
-        "`same`: the interval lies within a margin of {MARGIN_PCT} %, and of {STEADY_MARGIN_PCT} % where the \
-         original's own CV is under\n{STEADY_CV_PCT} %. The difference is that of the original against ours, raw sign, with \
+        "`same`: the report's verdict, or the interval lies within the margin: {MARGIN_PCT} %, and {STEADY_MARGIN_PCT} % where \
+         the original's own CV is\nunder {STEADY_CV_PCT} %. The difference is that of the original against ours, raw sign, with \
          its interval.\n"
     );
     if let Some(machine) = results.iter().find_map(|(_, result)| machine(result.as_ref().ok()?)) {
