@@ -5,8 +5,11 @@ mod pairs;
 use crate::kduel;
 use anyhow::{Context as _, ensure};
 use pairs::{PAIRS, Pair};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tempfile::TempDir;
@@ -16,10 +19,10 @@ use tempfile::TempDir;
 /// idle machine.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only pairs whose name holds this text; nothing is then written unless --page names a file
+    /// Only pairs whose name holds this text; the others keep what was measured before
     #[arg(long)]
     only: Option<String>,
-    /// Where the page goes
+    /// Where the page goes, and beside it, as .json, what it was made from
     #[arg(long)]
     page: Option<PathBuf>,
 }
@@ -43,38 +46,64 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let home = TempDir::new()?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
-    let whole = args.only.is_none().then(|| root.join("docs/parity.md"));
-    let path = args.page.clone().or(whole);
-    let mut results = Vec::new();
+    let page = args.page.clone().unwrap_or_else(|| root.join("docs/parity.md"));
+    let data = page.with_extension("json");
+    let mut results = kept(&data)?;
     for pair in pairs {
-        let result = contest(&kduel, home.path(), pair);
+        let result = contest(&kduel, home.path(), pair).map_err(|error| format!("{error:#}"));
         match &result {
             Ok(contest) => {
                 contest.cells.iter().for_each(|cell| println!("{}: {}", pair.name(), cell.in_words()))
             }
-            Err(error) => println!("{}: not run: {error:#}", pair.name()),
+            Err(error) => println!("{}: not run: {error}", pair.name()),
         }
-        results.push((pair, result));
+        results.insert(pair.command(), result);
         // After each, so that nothing is lost should it be stopped.
-        if let Some(path) = &path {
-            fs::write(path, page::page(&results)).with_context(|| path.display().to_string())?;
-        }
+        write(&data, &serde_json::to_string_pretty(&results)?)?;
+        write(&page, &page::page(&in_order(&results)))?;
     }
-    let holds = |(pair, result): &(&Pair, anyhow::Result<Contest>)| match result {
+    let holds = |(pair, result): &(&Pair, &Outcome)| match result {
         Ok(contest) => contest.cells.iter().all(|cell| cell.holds(pair.reason)),
         Err(_) => pair.package.is_none(),
     };
-    Ok(if results.iter().all(holds) { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if in_order(&results).iter().all(holds) { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// What became of a pair: figures, or why there are none.
+type Outcome = Result<Contest, String>;
+
+/// Outcomes by the command that measured them.
+type Outcomes = BTreeMap<String, Outcome>;
+
+/// What was measured before.
+fn kept(data: &Path) -> anyhow::Result<Outcomes> {
+    match fs::read(data) {
+        Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| data.display().to_string()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Outcomes::new()),
+        Err(error) => Err(error).with_context(|| data.display().to_string()),
+    }
+}
+
+/// Those that were measured by the command that measures them now, in the order of the pairs.
+fn in_order(results: &Outcomes) -> Vec<(&'static Pair, &Outcome)> {
+    PAIRS.iter().filter_map(|pair| Some((pair, results.get(&pair.command())?))).collect()
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| path.display().to_string())
 }
 
 /// What a duel of a pair came to.
+#[derive(Serialize, Deserialize)]
 struct Contest {
     cells: Vec<Cell>,
-    notices: Vec<String>,
-    facts: Value,
+    /// Which programs they were, with their versions.
+    programs: Vec<String>,
+    machine: String,
 }
 
 /// One point and metric.
+#[derive(Serialize, Deserialize)]
 struct Cell {
     point: String,
     metric: String,
@@ -193,9 +222,11 @@ fn read(pair: &Pair, report: &Value) -> anyhow::Result<Contest> {
         });
     }
     ensure!(!cells.is_empty(), "the report has none of {}", pair.metrics.join(", "));
-    let notices = report["notices"].as_array().into_iter().flatten();
-    let notices = notices.filter_map(|notice| notice.as_str().map(String::from)).collect();
-    Ok(Contest { cells, notices, facts: report["facts"].clone() })
+    let notices = report["notices"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let programs = notices.filter(|notice| notice.starts_with("measured by")).map(String::from).collect();
+    let fact = |name: &str| report["facts"]["ours"][name].as_str().unwrap_or("not known");
+    let machine = format!("{}, CPUs {}, {}", fact("cpu_model"), fact("cpus_online"), fact("kernel_release"));
+    Ok(Contest { cells, programs, machine })
 }
 
 #[cfg(test)]
@@ -205,7 +236,18 @@ mod tests {
     fn cell(better: &str, ratio: Option<[f64; 3]>) -> Cell {
         let (point, metric, unit) = ("1".into(), "rate".into(), "1/s".into());
         let better = better.into();
-        Cell { point, metric, unit, better, ours: 1.0, theirs: 1.0, ratio, margin_pct: 5.0, blocks: 40 }
+        Cell {
+            point,
+            metric,
+            unit,
+            better,
+            ours: 1.0,
+            theirs: 1.0,
+            ratio,
+            margin_pct: 5.0,
+            judged_same: false,
+            blocks: 40,
+        }
     }
 
     #[test]

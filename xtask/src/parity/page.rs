@@ -1,11 +1,12 @@
 //! The page that the results become.
 
 use super::pairs::Pair;
-use super::{Cell, Contest, MARGIN_PCT, STEADY_CV_PCT, STEADY_MARGIN_PCT};
+use super::{Cell, MARGIN_PCT, Outcome, STEADY_CV_PCT, STEADY_MARGIN_PCT};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The text of `docs/parity.md`.
-pub(super) fn page(results: &[(&Pair, anyhow::Result<Contest>)]) -> String {
+pub(super) fn page(results: &[(&Pair, &Outcome)]) -> String {
     let mut page = String::from(
         "# kduel's workloads beside the originals\n\n\
          Written by `cargo run --release -p xtask -- parity`, which installs what Debian has of the originals and duels\n\
@@ -18,7 +19,9 @@ pub(super) fn page(results: &[(&Pair, anyhow::Result<Contest>)]) -> String {
          the original's own CV is\nunder {STEADY_CV_PCT} %. The difference is that of the original against ours, raw sign, with \
          its interval.\n"
     );
-    if let Some(machine) = results.iter().find_map(|(_, result)| machine(result.as_ref().ok()?)) {
+    let contests = || results.iter().filter_map(|(_, result)| result.as_ref().ok());
+    let machines: BTreeSet<&str> = contests().map(|contest| contest.machine.as_str()).collect();
+    for machine in machines {
         let _ = writeln!(page, "Machine: {machine}.\n");
     }
     page += "| workload | point | metric | ours | original | difference | blocks | |\n|---|---|---|---|---|---|---|---|\n";
@@ -33,18 +36,13 @@ pub(super) fn page(results: &[(&Pair, anyhow::Result<Contest>)]) -> String {
     }
     reasons(&mut page, results);
     page += "\n## Versions\n\n";
-    let mut seen: Vec<&str> = Vec::new();
-    for notice in
-        results.iter().filter_map(|(_, result)| result.as_ref().ok()).flat_map(|contest| &contest.notices)
-    {
-        if notice.starts_with("measured by") && !seen.contains(&notice.as_str()) {
-            let _ = writeln!(page, "- {notice}");
-            seen.push(notice);
-        }
+    let programs: BTreeSet<&String> = contests().flat_map(|contest| &contest.programs).collect();
+    for program in programs {
+        let _ = writeln!(page, "- {program}");
     }
     page += "\n## Commands\n\n";
     for (pair, _) in results {
-        let _ = writeln!(page, "    kduel run {}", pair.arguments(MARGIN_PCT).join(" "));
+        let _ = writeln!(page, "    {}", pair.command());
     }
     page
 }
@@ -64,11 +62,11 @@ fn row(page: &mut String, pair: &Pair, cell: &Cell, note: &str) {
 }
 
 /// Why what is not the same is not, and what could not be run.
-fn reasons(page: &mut String, results: &[(&Pair, anyhow::Result<Contest>)]) {
+fn reasons(page: &mut String, results: &[(&Pair, &Outcome)]) {
     let mut any = false;
     for (number, (pair, result)) in results.iter().enumerate() {
         let text = match result {
-            Err(error) => format!("not run: {error:#}"),
+            Err(error) => format!("not run: {error}"),
             Ok(contest) if contest.cells.iter().all(Cell::same) => continue,
             Ok(contest) if contest.cells.iter().all(|cell| cell.same() || cell.verdict() == "undecided") => {
                 "nothing is decided; more blocks or a quieter machine would tell".into()
@@ -81,12 +79,6 @@ fn reasons(page: &mut String, results: &[(&Pair, anyhow::Result<Contest>)]) {
         }
         let _ = writeln!(page, "\n({}) {}: {text}", number + 1, pair.name());
     }
-}
-
-fn machine(contest: &Contest) -> Option<String> {
-    let facts = &contest.facts["ours"];
-    let fact = |name: &str| facts[name].as_str().map(String::from);
-    Some([fact("cpu_model")?, format!("CPUs {}", fact("cpus_online")?), fact("kernel_release")?].join(", "))
 }
 
 /// Four significant digits.

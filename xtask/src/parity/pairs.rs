@@ -1,5 +1,7 @@
 //! What is set against what.
 
+use super::MARGIN_PCT;
+
 /// A workload, an original that measures the same, and the settings under which the two are compared.
 pub(super) struct Pair {
     /// The workload.
@@ -25,6 +27,11 @@ impl Pair {
     pub fn name(&self) -> String {
         let set: Vec<&str> = self.set.to_vec();
         format!("{} {} via {}", self.workload, set.join(" "), self.via).replace("  ", " ")
+    }
+
+    /// What measures it first.
+    pub fn command(&self) -> String {
+        format!("kduel run {}", self.arguments(MARGIN_PCT).join(" "))
     }
 
     /// What follows `kduel run`.
@@ -96,7 +103,10 @@ pub(super) static PAIRS: &[Pair] = &[
         cpus: None,
         set: &["runtime=1"],
         metrics: &["rate"],
-        reason: None,
+        reason: Some(
+            "sysbench gives up the CPU through the C library's sched_yield(), kduel inlines the instruction. \
+             `benches/sys-threads/run.sh` measures both ways in C.",
+        ),
     },
     Pair {
         workload: "sys-mutex",
@@ -104,7 +114,7 @@ pub(super) static PAIRS: &[Pair] = &[
         package: Some("sysbench"),
         points: "1,2",
         cpus: None,
-        set: &[],
+        set: &["locks=400000"],
         metrics: &["rate"],
         reason: None,
     },
@@ -126,7 +136,7 @@ pub(super) static PAIRS: &[Pair] = &[
         via: "perf",
         package: Some("linux-perf"),
         points: "1",
-        cpus: None,
+        cpus: Some("0"),
         set: &["loops=100000"],
         metrics: &["rate"],
         reason: None,
@@ -161,7 +171,7 @@ pub(super) static PAIRS: &[Pair] = &[
         via: "dbench",
         package: Some("dbench"),
         points: "1,2",
-        cpus: None,
+        cpus: Some("0"),
         set: &["runtime=6", "loadfile=/usr/share/dbench/client.txt"],
         metrics: &["throughput"],
         reason: Some(
@@ -185,7 +195,7 @@ pub(super) static PAIRS: &[Pair] = &[
         package: Some("rt-tests"),
         points: "2",
         cpus: None,
-        set: &[],
+        set: &["repeat=20"],
         metrics: &["time"],
         reason: None,
     },
@@ -261,7 +271,10 @@ pub(super) static PAIRS: &[Pair] = &[
         cpus: Some("0"),
         set: &["test=tcp_stream", "message=131072", "runtime=1"],
         metrics: &["throughput"],
-        reason: None,
+        reason: Some(
+            "iperf3 asks by pselect before each block that it receives, and reads the clock around it. \
+             `benches/netperf/run.sh 5 tcp_stream` measures the CPU time per MB of both, and of C with and without that call.",
+        ),
     },
     Pair {
         workload: "futex-wake-parallel",
@@ -269,7 +282,7 @@ pub(super) static PAIRS: &[Pair] = &[
         package: Some("linux-perf"),
         points: "32",
         cpus: None,
-        set: &["nwakers=4", "repeat=40"],
+        set: &["nwakers=4", "repeat=100"],
         metrics: &["latency"],
         reason: None,
     },
