@@ -1,5 +1,6 @@
 //! How an agent is reached.
 
+pub mod kernel;
 mod local;
 
 pub use local::Local;

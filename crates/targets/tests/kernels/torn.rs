@@ -1,0 +1,118 @@
+//! Torn and damaged files: an error, and never a panic or a kernel that is not the one in the file.
+
+use crate::make::{CONFIG, PACKINGS, Packing, deb, image, module, plant, rpm};
+use crate::{open, refused};
+use proptest::prelude::*;
+use targets::kernel::KernelError;
+use tempfile::TempDir;
+
+/// A package with all that is read, in both formats and every packing.
+fn packages() -> Vec<(String, Vec<u8>)> {
+    let (image, module) = (image(), module(""));
+    let files: [(&str, &[u8]); 3] = [
+        ("boot/vmlinuz-7.3.4-made", &image),
+        ("boot/config-7.3.4-made", CONFIG.as_bytes()),
+        ("lib/modules/7.3.4-made/kernel/a.ko", &module),
+    ];
+    let made = PACKINGS.into_iter().flat_map(|packing| {
+        [
+            (format!("{packing:?} deb"), deb(&files, packing)),
+            (format!("{packing:?} rpm"), rpm(&files, packing)),
+        ]
+    });
+    made.collect()
+}
+
+#[test]
+fn an_image_that_was_cut_says_what_it_lacks() {
+    let top = TempDir::new().unwrap();
+    let whole = image();
+    for bytes in [0x210, 0x300, 2048, whole.len() - 1] {
+        let path = plant(top.path(), "bzImage", &whole[..bytes]);
+        let said = refused(&path);
+        let expected = format!("truncated: {bytes} of {} bytes", whole.len());
+        assert!(said.contains(&expected), "{said}");
+    }
+}
+
+#[test]
+fn a_package_that_was_cut_anywhere_is_refused() {
+    let top = TempDir::new().unwrap();
+    for (name, whole) in packages() {
+        let path = plant(top.path(), "package", &whole);
+        assert!(open(&path).is_ok(), "{name}");
+        for cut in (0..whole.len()).step_by(97).chain([whole.len() - 1]) {
+            let path = plant(top.path(), "package", &whole[..cut]);
+            assert!(open(&path).is_err(), "{name} of {} bytes, cut to {cut}", whole.len());
+        }
+    }
+}
+
+#[test]
+fn a_download_that_broke_off_is_called_truncated() {
+    let top = TempDir::new().unwrap();
+    for (name, whole) in packages() {
+        let path = plant(top.path(), "package", &whole[..whole.len() - 100]);
+        let error = open(&path).unwrap_err();
+        assert!(matches!(error, KernelError::Truncated { .. }), "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_checksum_inside_a_package_is_believed() {
+    let top = TempDir::new().unwrap();
+    let (mut packed, plain) = (Packing::Zstd.pack(&module("")), module(""));
+    plant(top.path(), "modules/a.ko.zst", &packed);
+    let kernel = open(&plant(top.path(), "bzImage", image())).unwrap();
+    assert_eq!(kernel.modules.closure(&["a"]).unwrap()[0].bytes, plain);
+    // The last four bytes of a frame.
+    *packed.last_mut().unwrap() ^= 1;
+    plant(top.path(), "modules/a.ko.zst", &packed);
+    let said = kernel.modules.closure(&["a"]).unwrap_err().to_string();
+    assert!(said.contains("checksum"), "{said}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn damaged_packages_do_not_panic(
+        which in 0..8_usize,
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let top = TempDir::new().unwrap();
+        let (_, mut bytes) = packages().swap_remove(which);
+        for (at, value) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if let Ok(kernel) = open(&plant(top.path(), "package", &bytes)) {
+            prop_assert_eq!(kernel.image.len(), image().len());
+            let _ = kernel.modules.closure(&["a"]);
+        }
+    }
+
+    #[test]
+    fn damaged_images_do_not_panic(
+        flips in prop::collection::vec((0..0x400_usize, any::<u8>()), 1..8),
+        bytes in 0..7000_usize,
+    ) {
+        let top = TempDir::new().unwrap();
+        let mut image = image();
+        for (at, value) in flips {
+            image[at] = value;
+        }
+        image.truncate(bytes);
+        let _ = open(&plant(top.path(), "bzImage", &image));
+    }
+
+    #[test]
+    fn anything_at_all_does_not_panic(
+        start in prop::sample::select(vec![&b""[..], b"!<arch>\n", b"\xed\xab\xee\xdb"]),
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
+    ) {
+        let top = TempDir::new().unwrap();
+        let bytes = [start, &bytes].concat();
+        prop_assert!(open(&plant(top.path(), "thing", bytes)).is_err());
+    }
+}
