@@ -4,8 +4,14 @@ use std::process::ExitCode;
 
 mod honesty;
 mod kduel;
+mod kernel;
+mod packages;
 mod parity;
+mod runner;
 mod stat_study;
+mod stock;
+mod suite;
+mod test;
 
 /// What the project needs beyond cargo.
 #[derive(Parser)]
@@ -18,16 +24,22 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Honesty(honesty::Args),
+    Kernel(kernel::Args),
     Parity(parity::Args),
     StatStudy(stat_study::Args),
+    Stock(stock::Args),
+    Test(test::Args),
 }
 
 /// A command ends with its exit status; an error ends with 2.
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Honesty(args) => honesty::run(&args),
+        Command::Kernel(args) => kernel::run(&args),
         Command::Parity(args) => parity::run(&args),
         Command::StatStudy(args) => stat_study::run(&args),
+        Command::Stock(args) => stock::run(&args),
+        Command::Test(args) => test::run(&args),
     };
     result.unwrap_or_else(|error| {
         if closed_pipe(&error) {

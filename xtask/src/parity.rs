@@ -1,8 +1,7 @@
-mod install;
 mod page;
 mod pairs;
 
-use crate::kduel;
+use crate::{kduel, packages};
 use anyhow::{Context as _, ensure};
 use pairs::{PAIRS, Pair};
 use serde::{Deserialize, Serialize};
@@ -41,8 +40,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let wanted = |pair: &&Pair| args.only.as_ref().is_none_or(|text| pair.name().contains(text));
     let pairs: Vec<&Pair> = PAIRS.iter().filter(wanted).collect();
     ensure!(!pairs.is_empty(), "no pair's name holds `{}`", args.only.as_deref().unwrap_or_default());
-    for said in install::missing(pairs.iter().filter_map(|pair| pair.package)) {
-        println!("{said}");
+    for package in packages::bring(pairs.iter().filter_map(|pair| pair.package)) {
+        println!("{package} is not installed and could not be; its duels are left out");
     }
     let home = TempDir::new()?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;

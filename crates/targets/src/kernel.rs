@@ -12,6 +12,7 @@ mod modinfo;
 mod modules;
 mod package;
 mod rpm;
+mod store;
 mod unpack;
 
 pub use error::KernelError;

@@ -1,5 +1,6 @@
 //! An image in a file, and what lies beside it or where distributions keep it.
 
+use crate::kernel::store::Source;
 use crate::kernel::{INSTALLED, Kernel, KernelError, Modules, directory, image};
 use machine::Root;
 use std::fs::File;
@@ -20,7 +21,9 @@ pub(super) fn open(root: &Root, path: &Path, given: &str) -> Result<Kernel, Kern
     // Whoever names the image of a build tree means that build.
     let tree = real.ends_with(IMAGE_OF_TREE).then(|| real.ancestors().nth(4)).flatten();
     let (config, modules) = match tree {
-        Some(tree) => (config_in(tree, &[".config"]), Modules::of_tree(tree, release, given)),
+        Some(tree) => {
+            (config_in(tree, &[".config"]), Modules::new(Source::Tree(tree.into()), release, given))
+        }
         None => (config_beside(root, path, release), modules_beside(root, path, release, given)),
     };
     let (release, build) = (version.release, version.build);
@@ -107,8 +110,9 @@ fn modules_beside(root: &Root, path: &Path, release: Option<&str>, given: &str) 
             places.extend(["lib/modules", "usr/lib/modules"].map(|inside| top.join(inside).join(release)));
         }
     }
-    match places.iter().find(|place| place.is_dir()) {
-        Some(place) => Modules::of_directory(place, release, given),
-        None => Modules::absent(&places, given),
-    }
+    let source = match places.iter().find(|place| place.is_dir()) {
+        Some(place) => Source::Directory(place.clone()),
+        None => Source::Absent(places),
+    };
+    Modules::new(source, release, given)
 }

@@ -1,21 +1,10 @@
 //! The modules of a kernel, with what they depend on.
 
+use crate::kernel::KernelError;
 use crate::kernel::modinfo::{self, module_name};
-use crate::kernel::unpack::{unpacked, whole};
-use crate::kernel::{KernelError, package};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-
-/// Larger modules are not seen.
-const MODULE_BYTES_MAX: u64 = 256 << 20;
-
-/// What the list of what is built in, and the list of what was built, may have.
-const LIST_BYTES_MAX: u64 = 8 << 20;
-
-/// How deep the directories of a kernel's modules go, and more.
-const DEPTH_MAX: u32 = 16;
+use crate::kernel::store::{Source, Store};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// A module, ready to be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,48 +24,10 @@ pub struct Modules {
     given: String,
 }
 
-#[derive(Clone, Debug)]
-enum Source {
-    /// Looked for at these places.
-    Absent(Vec<PathBuf>),
-    /// lib/modules/RELEASE, or a flat directory.
-    Directory(PathBuf),
-    /// The tree of a build, which lists them.
-    Tree(PathBuf),
-    Packages(Vec<PathBuf>),
-}
-
-/// What a source holds.
-#[derive(Default)]
-struct Store {
-    modules: BTreeMap<String, Stored>,
-    built_in: BTreeSet<String>,
-}
-
-/// Where the bytes of a module are, as yet packed.
-struct Stored {
-    path: PathBuf,
-    bytes: Option<Vec<u8>>,
-}
-
 impl Modules {
-    pub(super) fn absent(looked_for: &[PathBuf], given: &str) -> Modules {
-        Modules { source: Source::Absent(looked_for.to_vec()), release: None, given: given.into() }
-    }
-
-    pub(super) fn of_directory(path: &Path, release: Option<&str>, given: &str) -> Modules {
-        let release = release.map(String::from);
-        Modules { source: Source::Directory(path.into()), release, given: given.into() }
-    }
-
-    pub(super) fn of_tree(path: &Path, release: Option<&str>, given: &str) -> Modules {
-        let release = release.map(String::from);
-        Modules { source: Source::Tree(path.into()), release, given: given.into() }
-    }
-
-    pub(super) fn of_packages(paths: &[PathBuf], release: Option<&str>, given: &str) -> Modules {
-        let release = release.map(String::from);
-        Modules { source: Source::Packages(paths.to_vec()), release, given: given.into() }
+    /// What lies in `source` for the kernel of `release` that was asked for as `given`.
+    pub(super) fn new(source: Source, release: Option<&str>, given: &str) -> Modules {
+        Modules { source, release: release.map(String::from), given: given.into() }
     }
 
     /// The modules of these names and all that they depend on, each behind what it depends on: the order to load them in.
@@ -88,7 +39,7 @@ impl Modules {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let store = self.store()?;
+        let store = Store::of(&self.source)?;
         let mut done = BTreeSet::new();
         let mut ordered = Vec::new();
         for name in names {
@@ -117,7 +68,7 @@ impl Modules {
             match last.before.pop() {
                 None => ordered.push(last.module),
                 Some(Before { name, needed }) => {
-                    let wanted = !done.contains(&name) && (needed || store.modules.contains_key(&name));
+                    let wanted = !done.contains(&name) && (needed || store.get(&name).is_some());
                     let by = last.module.name.clone();
                     stack.push(last);
                     if wanted && let Some(next) = self.load(store, &name, Some(by))? {
@@ -138,20 +89,20 @@ impl Modules {
         name: &str,
         needed_by: Option<String>,
     ) -> Result<Option<Loaded>, KernelError> {
-        let Some(stored) = store.modules.get(name) else {
-            if store.built_in.contains(name) {
+        let Some(stored) = store.get(name) else {
+            if store.is_built_in(name) {
                 return Ok(None);
             }
             let (given, name, looked_for) = (self.given.clone(), name.into(), self.looked_for());
             return Err(KernelError::NoModule { given, name, needed_by, looked_for });
         };
         let bytes = stored.unpacked()?;
-        let info = modinfo::read(&bytes, &stored.path)?;
+        let info = modinfo::read(&bytes, stored.path())?;
         if let (Some(found), Some(wanted)) = (&info.release, &self.release)
             && found != wanted
         {
             let (found, wanted) = (found.clone(), wanted.clone());
-            return Err(KernelError::OtherKernel { path: stored.path.clone(), found, wanted });
+            return Err(KernelError::OtherKernel { path: stored.path().into(), found, wanted });
         }
         let needed = info.depends.into_iter().map(|name| Before { name, needed: true });
         let before = needed.chain(info.wishes.into_iter().map(|name| Before { name, needed: false }));
@@ -178,27 +129,6 @@ impl Modules {
             }
         }
     }
-
-    fn store(&self) -> Result<Store, KernelError> {
-        let mut store = Store::default();
-        match &self.source {
-            Source::Absent(_) => {}
-            Source::Directory(path) => {
-                store.read_built_in(&path.join("modules.builtin"));
-                store.walk(path, 0)?;
-            }
-            Source::Tree(path) => {
-                store.read_built_in(&path.join("modules.builtin"));
-                store.read_order(path);
-            }
-            Source::Packages(paths) => {
-                for path in paths {
-                    store.read_package(path)?;
-                }
-            }
-        }
-        Ok(store)
-    }
 }
 
 /// A module and what has to be loaded before it.
@@ -211,90 +141,4 @@ struct Before {
     name: String,
     /// Whether the module does not load without it.
     needed: bool,
-}
-
-impl Stored {
-    fn unpacked(&self) -> Result<Vec<u8>, KernelError> {
-        let failed = |error| KernelError::Read { path: self.path.clone(), error };
-        let reader = match &self.bytes {
-            Some(bytes) => unpacked(bytes.as_slice(), &self.path)?,
-            None => unpacked(fs::File::open(&self.path).map_err(failed)?, &self.path)?,
-        };
-        whole(reader, MODULE_BYTES_MAX, &self.path)
-    }
-}
-
-impl Store {
-    fn add(&mut self, path: PathBuf, bytes: Option<Vec<u8>>) {
-        if let Some(name) = name_of(&path) {
-            self.modules.entry(name).or_insert(Stored { path, bytes });
-        }
-    }
-
-    /// Adds what modules.builtin lists. Without the list nothing is known to be built in.
-    fn read_built_in(&mut self, path: &Path) {
-        if let Ok(text) = fs::read_to_string(path) {
-            self.built_in(&text);
-        }
-    }
-
-    fn built_in(&mut self, text: &str) {
-        self.built_in.extend(text.lines().filter_map(|line| name_of(Path::new(line.trim()))));
-    }
-
-    /// Adds the modules below a directory.
-    fn walk(&mut self, directory: &Path, depth: u32) -> Result<(), KernelError> {
-        let failed = |error| KernelError::Read { path: directory.into(), error };
-        let entries: Result<Vec<fs::DirEntry>, _> = fs::read_dir(directory).map_err(failed)?.collect();
-        let mut paths: Vec<PathBuf> = entries.map_err(failed)?.iter().map(fs::DirEntry::path).collect();
-        paths.sort();
-        for path in paths {
-            // `build` and `source` are links into whole trees.
-            let is_link = path.is_symlink();
-            if path.is_dir() && !is_link && depth < DEPTH_MAX {
-                self.walk(&path, depth + 1)?;
-            } else if path.is_file() {
-                self.add(path, None);
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the modules that a build tree lists, which is quicker than to look for them among its sources.
-    fn read_order(&mut self, tree: &Path) {
-        let text = fs::read_to_string(tree.join("modules.order")).unwrap_or_default();
-        for line in text.lines() {
-            // Newer kernels list objects; older ones list modules, as below kernel/.
-            let line = line.trim();
-            let module = match line.strip_suffix(".o") {
-                Some(stem) => format!("{stem}.ko"),
-                None => line.to_string(),
-            };
-            let path = [module.as_str(), module.strip_prefix("kernel/").unwrap_or(&module)];
-            if let Some(path) = path.iter().map(|path| tree.join(path)).find(|path| path.is_file()) {
-                self.add(path, None);
-            }
-        }
-    }
-
-    /// Adds the modules of a package. Their bytes stay packed, in memory: a package cannot be entered in its middle.
-    fn read_package(&mut self, package: &Path) -> Result<(), KernelError> {
-        package::walk(package, &mut |inside, reader| {
-            let path = package.join(inside);
-            if name_of(&path).is_some() {
-                let bytes = whole(reader, MODULE_BYTES_MAX, &path)?;
-                self.add(path, Some(bytes));
-            } else if path.ends_with("modules.builtin") {
-                self.built_in(&String::from_utf8_lossy(&whole(reader, LIST_BYTES_MAX, &path)?));
-            }
-            Ok(ControlFlow::Continue(()))
-        })
-    }
-}
-
-/// The name of the module in a file such as `virtio-blk.ko.xz`.
-fn name_of(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
-    let stem = [".ko", ".ko.xz", ".ko.zst", ".ko.gz"].iter().find_map(|end| name.strip_suffix(end))?;
-    Some(module_name(stem)).filter(|name| !name.is_empty())
 }

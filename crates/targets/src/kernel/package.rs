@@ -2,6 +2,7 @@
 
 use crate::kernel::file::CONFIG_BYTES_MAX;
 use crate::kernel::image::{self, IMAGE_BYTES_MAX};
+use crate::kernel::store::Source;
 use crate::kernel::unpack::{damaged, unpacked, whole};
 use crate::kernel::{Kernel, KernelError, Modules, rpm};
 use object::read::ReadCache;
@@ -62,7 +63,7 @@ pub(super) fn open(paths: &[PathBuf], given: &str) -> Result<Kernel, KernelError
         return Err(KernelError::EmptyPackage { given: given.into() });
     };
     let version = image::check(&image, &path)?;
-    let modules = Modules::of_packages(paths, version.release.as_deref(), given);
+    let modules = Modules::new(Source::Packages(paths.to_vec()), version.release.as_deref(), given);
     let (release, build) = (version.release, version.build);
     Ok(Kernel { image, release, build, config, modules, given_as: given.into() })
 }

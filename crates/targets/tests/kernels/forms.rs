@@ -179,7 +179,7 @@ fn split_packages_are_joined_in_any_order() {
 }
 
 #[test]
-fn p5_what_is_no_kernel_is_named_for_what_it_is() {
+fn what_is_no_kernel_is_named_for_what_it_is() {
     let image = image();
     let cases: &[(&[u8], &str)] = &[
         (b"", "an empty file"),

@@ -152,7 +152,7 @@ pub fn rpm(files: Files, packing: Packing) -> Vec<u8> {
 
 /// A header of tags and their values.
 fn rpm_header(tags: &[(u32, &[u8])]) -> Vec<u8> {
-    let (mut index, mut store) = (Vec::new(), Vec::new());
+    let (mut index, mut store) = (Vec::<u8>::new(), Vec::<u8>::new());
     for (tag, value) in tags {
         // The type does not matter to us.
         index.extend([*tag, 4, store.len() as u32, 1].iter().flat_map(|number| number.to_be_bytes()));

@@ -1,12 +1,11 @@
-//! Brings the originals that Debian has.
+//! The packages of the distribution that a command needs.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
-/// Installs those of `packages` that are not there, where this is root on Debian. Returns a sentence for each that is
-/// still missing.
-pub(super) fn missing<'a>(packages: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let absent: BTreeSet<&str> = packages.filter(|package| !installed(package)).collect();
+/// Those of `packages` that are not installed, after an attempt to install them where this is root on a system with apt.
+pub(crate) fn bring<'a>(packages: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let absent: BTreeSet<&str> = packages.into_iter().filter(|package| !installed(package)).collect();
     if absent.is_empty() {
         return Vec::new();
     }
@@ -15,19 +14,23 @@ pub(super) fn missing<'a>(packages: impl Iterator<Item = &'a str>) -> Vec<String
         command
             .args(arguments)
             .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         // Whether it helped is looked at below.
         let _ = command.status();
     };
     quietly(&["update", "-qq"]);
+    // One by one: a package that cannot be had must not keep the others away.
     for package in &absent {
         quietly(&["install", "-y", "-qq", package]);
     }
-    let still = absent.into_iter().filter(|package| !installed(package));
-    still
-        .map(|package| format!("{package} is not installed and could not be; its duels are left out"))
-        .collect()
+    absent.into_iter().filter(|package| !installed(package)).collect()
+}
+
+/// The command that installs packages.
+pub(crate) fn apt_line(packages: &[&str]) -> String {
+    format!("sudo apt-get install {}", packages.join(" "))
 }
 
 fn installed(package: &str) -> bool {

@@ -1,0 +1,106 @@
+//! Packages of another suite of the distribution, such as the next release or backports: downloaded by name, without a
+//! trace in the machine's own lists.
+
+use crate::runner::{Runner, output};
+use anyhow::{Context as _, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A suite, with lists of its own.
+pub(crate) struct Suite {
+    options: Vec<String>,
+}
+
+impl Suite {
+    /// Brings the lists of a suite into `folder`. The archive is the one that the machine already uses.
+    pub(crate) fn open(name: &str, folder: &Path, runner: &Runner) -> anyhow::Result<Suite> {
+        let list = folder.join("sources.list");
+        let folder = std::path::absolute(folder)?;
+        for part in ["lists/partial", "cache/archives/partial"] {
+            fs::create_dir_all(folder.join(part)).with_context(|| folder.display().to_string())?;
+        }
+        fs::write(&list, source_line(name)?).with_context(|| list.display().to_string())?;
+        let in_folder = |part: &str| folder.join(part).display().to_string();
+        let options = [
+            format!("Dir::Etc::SourceList={}", in_folder("sources.list")),
+            "Dir::Etc::SourceParts=-".into(),
+            "Dir::Etc::Preferences=/dev/null".into(),
+            "Dir::Etc::PreferencesParts=-".into(),
+            format!("Dir::State::Lists={}", in_folder("lists")),
+            format!("Dir::Cache={}", in_folder("cache")),
+            // What is installed here must not decide which version is taken.
+            "Dir::State::Status=/dev/null".into(),
+            "Acquire::Languages=none".into(),
+            // The folder need not be open to apt's own user.
+            "APT::Sandbox::User=".into(),
+        ];
+        let options = options.into_iter().flat_map(|option| ["-o".to_string(), option]).collect();
+        let suite = Suite { options };
+        runner.run(suite.apt("apt-get").args(["update", "-qq"]))?;
+        Ok(suite)
+    }
+
+    fn apt(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.args(&self.options);
+        command
+    }
+
+    /// The packages that one of these names comes to, itself included, as far as their names begin with `beginnings`:
+    /// a name without a version only depends on the package that has one.
+    pub(crate) fn resolve(&self, name: &str, beginnings: &[&str]) -> anyhow::Result<Vec<String>> {
+        let mut look = self.apt("apt-cache");
+        look.args(["depends", "--recurse", "--no-pre-depends", "--no-recommends", "--no-suggests"]);
+        look.args(["--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances", name]);
+        let said = output(&mut look)?;
+        let mut names: Vec<String> = said
+            .lines()
+            // Each package that was met stands at the beginning of a line of its own.
+            .filter(|line| beginnings.iter().any(|beginning| line.starts_with(beginning)))
+            .map(|line| line.trim_end().to_string())
+            .collect();
+        names.sort();
+        names.dedup();
+        ensure!(
+            !names.is_empty(),
+            "the suite has no package {name} that brings one of {}",
+            beginnings.join(", ")
+        );
+        Ok(names)
+    }
+
+    /// Downloads packages into `folder`; those that are there already are kept. Gives their files.
+    pub(crate) fn download(
+        &self,
+        names: &[String],
+        folder: &Path,
+        runner: &Runner,
+    ) -> anyhow::Result<Vec<PathBuf>> {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        // Lines of address, name of the file, bytes, sum.
+        let said = output(self.apt("apt-get").args(["download", "--print-uris"]).args(names))?;
+        let files: Vec<PathBuf> =
+            said.lines().filter_map(|line| Some(folder.join(line.split_whitespace().nth(1)?))).collect();
+        ensure!(files.len() == names.len(), "apt-get does not say where it puts {}", names.join(", "));
+        runner.run(self.apt("apt-get").args(["download", "-q"]).args(names).current_dir(folder))?;
+        Ok(files)
+    }
+}
+
+/// The line of a sources list for a suite, in the archive from which this machine's own release comes.
+fn source_line(suite: &str) -> anyhow::Result<String> {
+    let release = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
+    let codename = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let codename =
+        codename.context("/etc/os-release has no VERSION_CODENAME; --suite needs a Debian or Ubuntu")?;
+    let mut look = Command::new("apt-get");
+    look.args(["indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"]);
+    let targets = output(&mut look)?;
+    let main = format!("{} main ", codename.trim_matches('"'));
+    let archive = targets.lines().find_map(|line| line.strip_prefix(&main));
+    let archive = archive.with_context(|| format!("this machine's lists have no {codename} main"))?;
+    let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
+    let signed_by = if Path::new(keys).exists() { format!("[signed-by={keys}] ") } else { String::new() };
+    Ok(format!("deb {signed_by}{archive} {suite} main\n"))
+}
