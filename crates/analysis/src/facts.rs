@@ -9,7 +9,14 @@ pub(crate) fn of_variants(header: &Header, records: &[Record]) -> (Vec<(String, 
     let mut latest: BTreeMap<&str, &Facts> = BTreeMap::new();
     let mut changes = Vec::new();
     for record in records {
-        let Record::Facts { variant, facts } = record else { continue };
+        let (variant, facts) = match record {
+            Record::Facts { variant, facts } => (variant, facts),
+            Record::Boot(boot) => match &boot.facts {
+                Some(facts) => (&boot.variant, facts),
+                None => continue,
+            },
+            _ => continue,
+        };
         if let Some(earlier) = latest.insert(variant, facts) {
             for change in differences(earlier, facts) {
                 if !changes.contains(&change) {
@@ -81,7 +88,16 @@ fn explains(scope: &Scope, fact: &str) -> bool {
                 _ => false,
             }
         }
-        Scope::Parameter(_) | Scope::Env(_) | Scope::Policy | Scope::Nice => false,
+        Scope::Kernel => matches!(fact, "kernel" | "kernel version"),
+        Scope::Append | Scope::Proxy => fact == "command line",
+        Scope::Vm(name) => match fact {
+            "CPUs online" | "CPUs allowed" => matches!(name.as_str(), "cpus" | "topology"),
+            "sockets" | "SMT" => name == "topology",
+            "memory" => name == "memory",
+            "NUMA nodes" => name == "numa",
+            _ => false,
+        },
+        Scope::Parameter(_) | Scope::Env(_) | Scope::Policy | Scope::Nice | Scope::Rseq => false,
     }
 }
 

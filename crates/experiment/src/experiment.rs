@@ -1,6 +1,7 @@
+use crate::boot::is_boot_key;
 use crate::{
-    Description, Knob, KnobError, Known, Missing, ParamError, Params, Point, Scope, Variant, VariantError,
-    did_you_mean,
+    Description, Knob, KnobError, Known, Missing, ParamError, Params, Point, Scope, TargetKind, Variant,
+    VariantError, did_you_mean,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ pub struct Experiment {
     pub workloads: Vec<Entry>,
     /// The variants; the first is the baseline.
     pub variants: Vec<Variant>,
-    /// Parameters for every workload that has them.
+    /// Parameters for every workload that has them, and boot knobs for every variant that does not turn them itself.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
     /// How many blocks.
@@ -92,35 +93,6 @@ impl fmt::Display for Blocks {
     }
 }
 
-/// Where trials run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TargetKind {
-    /// On this machine.
-    Local,
-}
-
-impl TargetKind {
-    /// Reads the value of `--target`.
-    ///
-    /// # Errors
-    /// When it names no target that this build has.
-    pub fn parse(text: &str) -> Result<TargetKind, AskError> {
-        match text {
-            "local" => Ok(TargetKind::Local),
-            _ => Err(AskError::Target(text.into())),
-        }
-    }
-}
-
-impl fmt::Display for TargetKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TargetKind::Local => f.write_str("local"),
-        }
-    }
-}
-
 /// What `--scale small` makes of an experiment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Scale {
@@ -158,7 +130,7 @@ pub enum AskError {
         hint: String,
     },
     /// A target that this build does not have.
-    #[error("no target is called `{0}`; known is: local")]
+    #[error("no target is called `{0}`; known are: local, vm, ssh:HOST")]
     Target(String),
     /// Nothing to run.
     #[error("the experiment names no workload; name one, such as `kduel run hackbench`")]
@@ -198,6 +170,16 @@ pub enum AskError {
     /// A knob that cannot be.
     #[error(transparent)]
     Knob(#[from] KnobError),
+    /// A knob that the target cannot turn.
+    #[error("`{key}` cannot be turned on target {target}: {why}")]
+    Misplaced {
+        /// The knob.
+        key: String,
+        /// The target.
+        target: TargetKind,
+        /// Why, and what to do instead.
+        why: &'static str,
+    },
     /// `--scale small` of an experiment that does not say what small means.
     #[error("the experiment has no [scale.small] table that says what `--scale small` means for it")]
     NoScale,
@@ -314,7 +296,8 @@ impl Experiment {
             Scope::Parameter(name) => Some(name),
             _ => None,
         });
-        for name in self.set.keys().chain(set_by_variants) {
+        let of_workloads = self.set.keys().filter(|key| !is_boot_key(key));
+        for name in of_workloads.chain(set_by_variants) {
             if !descriptions.iter().any(|description| description.parameter(name).is_ok()) {
                 let all = descriptions.iter().flat_map(|d| &d.parameters).map(|p| p.name.as_str());
                 return Err(AskError::Stray {
@@ -328,6 +311,7 @@ impl Experiment {
                 self.params(entry, variant, description)?;
             }
         }
+        self.check_boot_knobs()?;
         Ok(self)
     }
 

@@ -1,3 +1,4 @@
+use crate::boot::{check_vm_name, refuses_vm_value};
 use crate::did_you_mean;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -23,6 +24,23 @@ pub enum Scope {
     Sysfs(String),
     /// A file under the debugfs mount, relative to it.
     Debugfs(String),
+    /// Whether libc registers rseq in the trial: `on` or `off`, by a word in `GLIBC_TUNABLES`.
+    Rseq,
+    /// The kernel to boot: a path, several files of one package joined with `+`, or `installed`.
+    Kernel,
+    /// Further boot arguments, separated by spaces.
+    Append,
+    /// Proxy execution, `on` or `off`, by the boot argument `sched_proxy_exec=`.
+    Proxy,
+    /// A setting of the virtual machine by its name without `vm.`: `cpus`, `memory`, `topology`.
+    Vm(String),
+}
+
+impl Scope {
+    /// Whether only a new boot can turn it.
+    pub fn is_of_boot(&self) -> bool {
+        matches!(self, Scope::Kernel | Scope::Append | Scope::Proxy | Scope::Vm(_))
+    }
 }
 
 /// One setting that a variant changes.
@@ -68,8 +86,20 @@ pub enum KnobError {
 
 impl Knob {
     /// Every form that is not a workload parameter, for help and hints.
-    pub const FORMS: [&'static str; 7] =
-        ["cpus", "policy", "nice", "env.NAME", "sysctl.NAME", "sysfs.PATH", "debugfs.PATH"];
+    pub const FORMS: [&'static str; 12] = [
+        "cpus",
+        "policy",
+        "nice",
+        "rseq",
+        "env.NAME",
+        "sysctl.NAME",
+        "sysfs.PATH",
+        "debugfs.PATH",
+        "kernel",
+        "append",
+        "proxy",
+        "vm.NAME",
+    ];
 
     /// Reads `key=value`. A key without a dot that is no knob of the machine is a workload parameter; whether the
     /// workload has it is for its description to say.
@@ -82,6 +112,10 @@ impl Knob {
                 "cpus" => Scope::Cpus,
                 "policy" => Scope::Policy,
                 "nice" => Scope::Nice,
+                "rseq" => Scope::Rseq,
+                "kernel" => Scope::Kernel,
+                "append" => Scope::Append,
+                "proxy" => Scope::Proxy,
                 _ => Scope::Parameter(key.to_string()),
             },
             Some((prefix, name)) => {
@@ -109,8 +143,12 @@ impl Knob {
                     }
                     "sysfs" => Scope::Sysfs(path()?),
                     "debugfs" => Scope::Debugfs(path()?),
+                    "vm" => {
+                        check_vm_name(key, name)?;
+                        Scope::Vm(name.to_string())
+                    }
                     _ => {
-                        let prefixes = ["env", "sysctl", "sysfs", "debugfs"];
+                        let prefixes = ["env", "sysctl", "sysfs", "debugfs", "vm"];
                         return Err(KnobError::Unknown {
                             key: key.into(),
                             hint: did_you_mean(prefix, prefixes),
@@ -135,6 +173,11 @@ impl Knob {
             Scope::Sysctl(name) => format!("sysctl.{name}"),
             Scope::Sysfs(path) => format!("sysfs.{path}"),
             Scope::Debugfs(path) => format!("debugfs.{path}"),
+            Scope::Rseq => "rseq".into(),
+            Scope::Kernel => "kernel".into(),
+            Scope::Append => "append".into(),
+            Scope::Proxy => "proxy".into(),
+            Scope::Vm(name) => format!("vm.{name}"),
         }
     }
 
@@ -147,7 +190,7 @@ impl Knob {
         let wrong = |wanted: &str| {
             Err(KnobError::Value { key: self.key(), value: self.value.clone(), wanted: wanted.into() })
         };
-        match self.scope {
+        match &self.scope {
             Scope::Nice => match self.value.parse::<i32>() {
                 Ok(-20..=19) => Ok(()),
                 _ => wrong("a whole number from -20 to 19"),
@@ -160,20 +203,35 @@ impl Knob {
                     _ => wrong("`other`, `batch`, `idle`, `fifo:PRIO` or `rr:PRIO` with PRIO from 1 to 99"),
                 }
             }
-            Scope::Cpus => {
-                let number = |text: &str| text.parse::<u32>().is_ok();
-                let legal = self.value.split(',').all(|item| match item.split_once('-') {
-                    None => number(item),
-                    Some((first, last)) => match (first.parse::<u32>(), last.parse::<u32>()) {
-                        (Ok(first), Ok(last)) => first <= last,
-                        _ => false,
-                    },
-                });
-                if legal { Ok(()) } else { wrong("a list of CPUs such as `0-3,8`") }
+            Scope::Cpus if !is_cpu_list(&self.value) => wrong("a list of CPUs such as `0-3,8`"),
+            Scope::Rseq | Scope::Proxy if !matches!(self.value.as_str(), "on" | "off") => {
+                wrong("`on` or `off`")
             }
+            Scope::Kernel if !is_printable(&self.value) => wrong("a path, or `installed`"),
+            Scope::Append if !is_printable(&self.value) => wrong("boot arguments, separated by spaces"),
+            Scope::Vm(name) => match refuses_vm_value(name, &self.value) {
+                Some(wanted) => wrong(wanted),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a text is a list of CPUs such as `0-3,8`.
+pub(crate) fn is_cpu_list(text: &str) -> bool {
+    text.split(',').all(|item| match item.split_once('-') {
+        None => item.parse::<u32>().is_ok(),
+        Some((first, last)) => match (first.parse::<u32>(), last.parse::<u32>()) {
+            (Ok(first), Ok(last)) => first <= last,
+            _ => false,
+        },
+    })
+}
+
+/// Whether a text says something and would break no line.
+fn is_printable(text: &str) -> bool {
+    !text.trim().is_empty() && !text.contains(char::is_control)
 }
 
 impl fmt::Display for Knob {
@@ -197,6 +255,11 @@ mod tests {
             ("sysctl.kernel.sched_autogroup_enabled", "0"),
             ("sysfs.kernel/mm/transparent_hugepage/enabled", "never"),
             ("debugfs.sched/base_slice_ns", "3000000"),
+            ("rseq", "off"),
+            ("kernel", "linux-binary.deb+linux-base.deb"),
+            ("append", "preempt=full isolcpus=1,2"),
+            ("proxy", "on"),
+            ("vm.topology", "1,2,2"),
         ] {
             let knob = Knob::parse(key, value).unwrap();
             assert_eq!(knob.to_string(), format!("{key}={value}"));
@@ -212,5 +275,10 @@ mod tests {
         assert!(Knob::parse("nice", "40").unwrap_err().to_string().contains("-20"));
         assert!(Knob::parse("cpus", "3-1").is_err());
         assert!(Knob::parse("policy", "fifo").is_err());
+        assert!(Knob::parse("proxy", "yes").unwrap_err().to_string().contains("`on` or `off`"));
+        assert!(Knob::parse("rseq", "").is_err());
+        assert!(Knob::parse("kernel", " ").unwrap_err().to_string().contains("`installed`"));
+        assert!(Knob::parse("append", "quiet\ninit=/bin/sh").is_err());
+        assert!(Knob::parse("vmm.cpus", "4").unwrap_err().to_string().contains("`vm`"));
     }
 }

@@ -1,6 +1,7 @@
 //! What is asked of kduel and what came out of it: the words of the whole project as types, with their TOML and
 //! JSON forms. Nothing here reads a file, a clock or the machine.
 
+mod boot;
 mod description;
 mod experiment;
 mod facts;
@@ -12,11 +13,13 @@ mod packed_form;
 mod params;
 mod point;
 mod record;
+mod target_kind;
 mod toml_form;
 mod variant;
 
+pub use boot::BootSpec;
 pub use description::{Axis, Description, Kind, Parameter};
-pub use experiment::{AskError, Blocks, Entry, Experiment, MARGIN_PCT, Scale, TargetKind};
+pub use experiment::{AskError, Blocks, Entry, Experiment, MARGIN_PCT, Scale};
 pub use facts::Facts;
 pub use knob::{Knob, KnobError, Scope};
 pub use metric::{Direction, Metric, Statistic};
@@ -26,7 +29,9 @@ pub use packed_form::{PackError, pack, unpack};
 pub use params::{ParamError, Params};
 pub use point::Point;
 pub use record::{
-    Ending, Evidence, Failure, Header, Imported, Outcome, Record, Summary, TrialKey, TrialRecord, Usage,
+    BootRecord, Ending, Evidence, Failure, Header, Imported, Outcome, Record, Summary, TrialKey, TrialRecord,
+    Usage,
 };
+pub use target_kind::TargetKind;
 pub use toml_form::{TomlError, from_toml, to_toml};
 pub use variant::{Variant, VariantError};

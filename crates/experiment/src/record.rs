@@ -15,6 +15,8 @@ pub enum Record {
         /// What was read.
         facts: Box<Facts>,
     },
+    /// A kernel that was booted.
+    Boot(Box<BootRecord>),
     /// A trial that came to its end, good or bad.
     Trial(Box<TrialRecord>),
     /// A figure that somebody else measured, read from a table.
@@ -140,6 +142,31 @@ pub struct TrialRecord {
     pub kernel_log: Vec<String>,
 }
 
+/// One life of a kernel, for the trials of one side in one block.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BootRecord {
+    /// The block, from 1; 0 for the boot before the first block, which only checks and reads facts.
+    pub block: u32,
+    /// The variant.
+    pub variant: String,
+    /// Whether it is the second boot of the baseline, of which A/A is made.
+    #[serde(default)]
+    pub twin: bool,
+    /// When it was ordered, in milliseconds since 1970.
+    pub at_unix_ms: u64,
+    /// Seconds from the start of the boot that succeeded to the first word of its agent.
+    pub ready_s: f64,
+    /// How many boots were tried until one succeeded, from 1.
+    pub attempts: u32,
+    /// What readers of the report must know, one sentence each: that the machine is emulated, what became of the
+    /// boots that failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// What machine and kernel came up; absent where it is the same as at the variant's boot before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Box<Facts>>,
+}
+
 /// What came of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "state")]
@@ -205,6 +232,8 @@ pub enum Failure {
     Disturbed,
     /// The agent died.
     Agent,
+    /// Its kernel could not be booted.
+    Boot,
 }
 
 /// What a trial used, with all its descendants. Each field is absent where it could not be read.

@@ -164,6 +164,10 @@ fn scale(table_of_scales: &DeTable<'_>) -> Read<Option<Scale>> {
         for (key, value) in table(value)? {
             match (key.get_ref().as_ref(), value.get_ref()) {
                 ("blocks", _) => scale.blocks = Some(blocks(value)?),
+                ("vm", DeValue::Table(_)) => {
+                    let vm = flattened("vm", value)?;
+                    scale.set.extend(vm.into_iter().map(|(key, value, _)| (key, value)));
+                }
                 (label, DeValue::Table(inner)) => {
                     let mut entry = ScaleEntry::default();
                     let mut rest = Vec::new();
@@ -189,7 +193,11 @@ fn scale(table_of_scales: &DeTable<'_>) -> Read<Option<Scale>> {
 fn settings<'a, 'b: 'a>(
     pairs: impl Iterator<Item = (&'a Spanned<std::borrow::Cow<'b, str>>, &'a Value<'b>)>,
 ) -> Read<BTreeMap<String, String>> {
-    pairs.map(|(key, value)| Ok((key.get_ref().to_string(), plain(value)?))).collect()
+    let mut all = BTreeMap::new();
+    for (key, value) in pairs {
+        all.extend(flattened(key.get_ref(), value)?.into_iter().map(|(key, value, _)| (key, value)));
+    }
+    Ok(all)
 }
 
 fn blocks(value: &Value<'_>) -> Read<Blocks> {
@@ -362,9 +370,11 @@ margin = 1.5
 seed = 42
 aa = false
 deadline = 30
+target = "vm"
 
 [set]
 total = 1_000_000
+vm.cpus = 4
 
 [[workload]]
 name = "global-lock"
@@ -378,10 +388,15 @@ points = "1-3"
 
 [[variant]]
 name = "plain"
+kernel = "installed"
 
 [[variant]]
 name = "tuned"
 lock = "mcs"
+kernel = "bzImage"
+append = "preempt=full nosmt"
+proxy = true
+vm.memory = 512
 sysctl.kernel.sched_autogroup_enabled = 0
 env.GLIBC_TUNABLES = "glibc.pthread.rseq=0"
 "sysfs.kernel/mm/transparent_hugepage/enabled" = "never"
@@ -389,6 +404,7 @@ env.GLIBC_TUNABLES = "glibc.pthread.rseq=0"
 [scale.small]
 blocks = 6
 total = 1000
+vm.cpus = 2
 [scale.small."small lock"]
 points = [1]
 count = "split"
@@ -397,7 +413,9 @@ count = "split"
     #[test]
     fn the_written_form_reads_as_the_same_experiment() {
         let experiment = from_toml(EVERYTHING).unwrap();
-        assert_eq!(experiment.variants[1].knobs.len(), 4);
+        assert_eq!(experiment.variants[1].knobs.len(), 8);
+        assert_eq!((experiment.target.to_string(), experiment.set["vm.cpus"].as_str()), ("vm".into(), "4"));
+        assert_eq!(experiment.small.as_ref().unwrap().set["vm.cpus"], "2");
         assert_eq!(experiment.workloads[1].points.len(), 3);
         assert_eq!(experiment.small.as_ref().unwrap().workloads["small lock"].points.len(), 1);
         assert_eq!(from_toml(&to_toml(&experiment)).unwrap(), experiment, "{}", to_toml(&experiment));

@@ -39,11 +39,11 @@ pub(crate) fn check_finite(record: &Record) -> Result<(), JournalError> {
             Ok(())
         }
         // These are rare, so that reading them back costs nothing that counts; NaN is not equal to itself.
-        Record::Header(_) | Record::Facts { .. } => {
+        Record::Header(_) | Record::Facts { .. } | Record::Boot(_) => {
             let back = serde_json::to_string(record).and_then(|text| serde_json::from_str::<Record>(&text));
             match back {
                 Ok(same) if same == *record => Ok(()),
-                _ => not_finite("a number of the header or of the facts".into()),
+                _ => not_finite("a number of the header, of the facts or of a boot".into()),
             }
         }
         Record::Resumed { .. } | Record::Notice { .. } | Record::End { .. } => Ok(()),

@@ -5,30 +5,77 @@ mod local;
 
 pub use local::Local;
 
-use agent::{AgentError, Client};
-use experiment::Variant;
+use agent::{AgentError, Client, Request};
+use experiment::{BootSpec, Facts, Variant};
 use thiserror::Error;
 
-/// Where trials run: it opens an agent for a variant and cleans up behind one that died.
+/// Where trials run: it boots a kernel for a variant, if it boots at all, opens an agent, and cleans up behind one that
+/// died.
+///
+/// Where [`Target::boots`] is false, the agent is asked for again and again, whatever the variant. Where it is true, the
+/// conductor calls [`Target::boot`] before the trials of one side of a block, then [`Target::agent`] for each of them;
+/// after an agent has failed it calls [`Target::abandon`] and boots again.
 pub trait Target {
-    /// The agent on which trials of `variant` run, opened if it is not yet.
+    /// Whether every block of a variant is a life of a kernel of its own.
+    fn boots(&self) -> bool {
+        false
+    }
+
+    /// Ends the boot that is up, if any, and boots what is ordered, to the point where its agent has answered. Sees a
+    /// stop that is asked for meanwhile: then it ends what it began and fails. A target that does not boot says none.
     ///
     /// # Errors
-    /// When no agent can be had.
+    /// When the kernel cannot be booted, after as many attempts as make sense, with the named failure.
+    fn boot(&mut self, _order: &BootOrder) -> Result<Option<Booted>, TargetError> {
+        Ok(None)
+    }
+
+    /// The agent on which trials of `variant` run: that of the boot that is up, or else opened if it is not yet.
+    ///
+    /// # Errors
+    /// When no agent can be had; where the target boots, also when no boot is up.
     fn agent(&mut self, variant: &Variant) -> Result<&mut Client, TargetError>;
 
-    /// Gives up on an agent that failed: ends whatever it left, and puts back what it had changed. The next call of
-    /// [`Target::agent`] opens a new one.
+    /// What the target itself knows of the machine that the agent sees, and the agent cannot read there: the
+    /// configuration of a kernel that was given with one. `facts` are the agent's.
+    fn complete(&self, _facts: &mut Facts) {}
+
+    /// Gives up on an agent that failed: ends whatever it left, its boot included, and puts back what it had changed. The
+    /// next call of [`Target::agent`] or [`Target::boot`] opens a new one.
     ///
     /// # Errors
     /// When something could not be ended or put back; the text says what is left to do by hand.
     fn abandon(&mut self) -> Result<(), TargetError>;
 
-    /// Lets the agent put everything back and leave.
+    /// Lets the agent put everything back and leave, and ends the boot that is up.
     ///
     /// # Errors
     /// As [`Target::abandon`].
     fn close(&mut self) -> Result<(), TargetError>;
+}
+
+/// One life of a kernel, to be begun.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BootOrder {
+    /// The variant, for messages and names of files.
+    pub variant: String,
+    /// What to boot.
+    pub spec: BootSpec,
+    /// All that the conductor will ask of the boot's agent, in order, between the greeting and the shutdown. Only a
+    /// target to which nothing can be sent once it has started has a use for it.
+    pub script: Vec<Request>,
+}
+
+/// A kernel that came up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Booted {
+    /// Seconds from the start of the attempt that succeeded to the first word of its agent.
+    pub ready_s: f64,
+    /// How many boots were tried, from 1.
+    pub attempts: u32,
+    /// What readers of the report must know, one sentence each: `emulated: timings are not the machine's`; what became
+    /// of the attempts that failed.
+    pub remarks: Vec<String>,
 }
 
 /// What can go wrong on the way to an agent.
@@ -42,10 +89,20 @@ pub enum TargetError {
         /// What the kernel said.
         error: std::io::Error,
     },
+    /// The kernel could not be booted. The target's own error says how it failed.
+    #[error(transparent)]
+    Boot(Box<dyn std::error::Error + Send + Sync>),
     /// It started but does not speak as it should.
     #[error(transparent)]
     Agent(#[from] AgentError),
     /// Something it had changed could not be put back.
     #[error("{0}")]
     CleanUp(String),
+}
+
+impl TargetError {
+    /// A boot that failed, with the target's own error.
+    pub fn boot(error: impl std::error::Error + Send + Sync + 'static) -> TargetError {
+        TargetError::Boot(Box::new(error))
+    }
 }
