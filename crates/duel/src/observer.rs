@@ -5,12 +5,27 @@ use std::time::Duration;
 pub trait Observer {
     /// A run begins, or goes on with `done` trials that it already has.
     fn begin(&mut self, plan: &Plan, done: usize);
+    /// A kernel is booted.
+    fn boot(&mut self, start: &BootStart<'_>);
     /// A trial starts.
     fn trial(&mut self, start: &TrialStart<'_>);
     /// A block of one point is complete.
     fn block(&mut self, block: &BlockDone<'_>);
     /// Something that a user must know.
     fn notice(&mut self, text: &str);
+}
+
+/// A boot that starts.
+#[derive(Debug)]
+pub struct BootStart<'a> {
+    /// The variant.
+    pub variant: &'a str,
+    /// Whether it is the second boot of the baseline.
+    pub twin: bool,
+    /// The block, from 1; 0 before the first, where each variant is booted once to check what is asked and to read facts.
+    pub block: u32,
+    /// What is left, this boot included; nothing before the first block.
+    pub eta: Eta,
 }
 
 /// A trial that starts.

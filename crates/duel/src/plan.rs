@@ -38,6 +38,22 @@ pub struct Side {
     pub params: Params,
 }
 
+/// What one boot of a block is for: the trials of one side, at every point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Boot {
+    /// The variant.
+    pub variant: Variant,
+    /// Whether it is the second boot of the baseline.
+    pub twin: bool,
+}
+
+impl Slot {
+    /// What runs at this point in a boot, if anything does.
+    pub fn side(&self, boot: &Boot) -> Option<&Side> {
+        self.sides.iter().find(|side| side.variant.name == boot.variant.name && side.twin == boot.twin)
+    }
+}
+
 impl Plan {
     /// The plan of a run.
     ///
@@ -71,20 +87,51 @@ impl Plan {
     /// The order of a block's trials, as places in [`Slot::sides`]. It depends on nothing but the seed and the
     /// block, so that a resumed run goes on in the order that it began with.
     pub fn order(&self, slot: &Slot, block: u32) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..slot.sides.len()).collect();
-        order.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(self.block_seed(slot, block)));
-        order
+        shuffled((0..slot.sides.len()).collect(), self.block_seed(slot, block))
     }
 
     /// The seed of a block: for its order, and handed to each of its trials, so that all variants draw alike.
     pub fn block_seed(&self, slot: &Slot, block: u32) -> u64 {
-        let words =
-            [slot.label.as_bytes(), b"\0", slot.point.as_str().as_bytes(), b"\0", &block.to_le_bytes()];
-        words
-            .iter()
-            .flat_map(|word| word.iter())
+        self.seed_of([slot.label.as_bytes(), slot.point.as_str().as_bytes(), &block.to_le_bytes()])
+    }
+
+    /// The boots of a block on a target that boots, in the order of the variants.
+    pub fn boots(&self) -> Vec<Boot> {
+        let mut boots = Vec::new();
+        for side in self.slots.iter().flat_map(|slot| &slot.sides) {
+            let boot = Boot { variant: side.variant.clone(), twin: side.twin };
+            if !boots.contains(&boot) {
+                boots.push(boot);
+            }
+        }
+        boots
+    }
+
+    /// The same in the order of a block; as in [`Plan::order`], a resumed run has it again.
+    pub fn boot_order(&self, block: u32) -> Vec<Boot> {
+        shuffled(self.boots(), self.seed_of([b"boots", b"", &block.to_le_bytes()]))
+    }
+
+    /// The order in which a boot takes its points, as places in [`Plan::slots`].
+    pub fn point_order(&self, boot: &Boot, block: u32) -> Vec<usize> {
+        let places = self.slots.iter().enumerate().filter(|(_, slot)| slot.side(boot).is_some());
+        let twin: &[u8] = if boot.twin { b"twin" } else { b"" };
+        let seed = self.seed_of([boot.variant.name.as_bytes(), twin, &block.to_le_bytes()]);
+        shuffled(places.map(|(place, _)| place).collect(), seed)
+    }
+
+    fn seed_of(&self, words: [&[u8]; 3]) -> u64 {
+        let [first, second, third] = words;
+        [first, b"\0", second, b"\0", third]
+            .into_iter()
+            .flatten()
             .fold(self.seed ^ FNV_OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME))
     }
+}
+
+fn shuffled<T>(mut all: Vec<T>, seed: u64) -> Vec<T> {
+    all.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
+    all
 }
 
 // The constants of the Fowler-Noll-Vo hash: a hash that stays the same in every build.

@@ -21,11 +21,12 @@ pub trait Target {
         false
     }
 
-    /// Ends the boot that is up, if any, and boots what is ordered, to the point where its agent has answered. Sees a
-    /// stop that is asked for meanwhile: then it ends what it began and fails. A target that does not boot says none.
+    /// Ends the boot that is up, if any, and boots what is ordered, to the point where its agent has answered. None says
+    /// that there was no need to boot. Sees a stop that is asked for meanwhile, and fails.
     ///
     /// # Errors
-    /// When the kernel cannot be booted, after as many attempts as make sense, with the named failure.
+    /// When the kernel cannot be booted, after as many attempts as make sense, with the named failure. Nothing of the
+    /// attempts is left then.
     fn boot(&mut self, _order: &BootOrder) -> Result<Option<Booted>, TargetError> {
         Ok(None)
     }
@@ -39,6 +40,12 @@ pub trait Target {
     /// What the target itself knows of the machine that the agent sees, and the agent cannot read there: the
     /// configuration of a kernel that was given with one. `facts` are the agent's.
     fn complete(&self, _facts: &mut Facts) {}
+
+    /// Why the agent that failed just now did so, as far as the target can tell: the panic on its kernel's console. Asked
+    /// before [`Target::abandon`].
+    fn last_words(&mut self) -> Option<String> {
+        None
+    }
 
     /// Gives up on an agent that failed: ends whatever it left, its boot included, and puts back what it had changed. The
     /// next call of [`Target::agent`] or [`Target::boot`] opens a new one.

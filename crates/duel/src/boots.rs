@@ -1,0 +1,262 @@
+//! A run on a target that boots: in every block each side gets a life of a kernel of its own, and all its points run in it.
+
+use crate::error::LOST_IN_A_ROW;
+use crate::run::{Halt, Run, Tally, halt, lost, unix_ms};
+use crate::{Boot, BootStart, DuelError, Eta, Side};
+use agent::{AgentError, Request, TrialRequest};
+use experiment::{BootRecord, Facts, Failure, Record, Variant};
+use std::time::Instant;
+use targets::{BootOrder, Booted, TargetError};
+
+/// A trial that a boot is to run.
+struct Planned {
+    /// The place of its point in the plan.
+    place: usize,
+    side: Side,
+    request: TrialRequest,
+}
+
+impl Run<'_> {
+    /// Boots each variant once before the first block: asks whether every knob can be turned and all work be done there,
+    /// and reads what machine and kernel come up.
+    pub fn boot_each_once(&mut self, variants: &[Variant]) -> Result<(), Halt> {
+        let mut problems = Vec::new();
+        for variant in variants {
+            let found = loop {
+                match self.boot_and_check(variant) {
+                    Err(Halt::Error(DuelError::Target(TargetError::Agent(error)))) => {
+                        self.lost_agent(&error)?;
+                    }
+                    other => break other?,
+                }
+            };
+            problems.extend(found.into_iter().map(|problem| format!("{}: {problem}", variant.name)));
+        }
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(DuelError::Impossible { problems }.into()),
+        }
+    }
+
+    /// What stands against a variant in a boot of its own.
+    fn boot_and_check(&mut self, variant: &Variant) -> Result<Vec<String>, Halt> {
+        let boot = Boot { variant: variant.clone(), twin: false };
+        let knobs = || variant.knobs.clone();
+        let work = self.work_of(variant);
+        let script = vec![
+            Request::Check { knobs: knobs(), work: work.clone() },
+            Request::Prepare { knobs: knobs() },
+            Request::Facts,
+        ];
+        let at_unix_ms = unix_ms();
+        let booted = match self.boot(&boot, 0, script)? {
+            Ok(booted) => booted,
+            Err(error) => {
+                return Err(DuelError::Unbootable { variant: variant.name.clone(), error }.into());
+            }
+        };
+        let agent = self.target.agent(variant).map_err(halt)?;
+        let problems = agent.check(&variant.knobs, work).map_err(halt)?;
+        if !problems.is_empty() {
+            return Ok(problems);
+        }
+        Ok(self.meet(&boot, 0, at_unix_ms, booted)?.into_iter().collect())
+    }
+
+    /// The blocks, each a boot per side in random order.
+    pub fn blocks_of_boots(&mut self) -> Result<(), Halt> {
+        for block in 1..=self.plan.cap {
+            let mut tallies = vec![Tally::default(); self.plan.slots.len()];
+            for (order, boot) in self.plan.boot_order(block).into_iter().enumerate() {
+                self.serve(&boot, (block, order as u32), &mut tallies)?;
+            }
+            for (place, tally) in tallies.into_iter().enumerate() {
+                if !self.closed[place] {
+                    self.end_block(place, block, tally);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the trials of one side of a block, in one boot if all goes well: one that loses its agent is followed by
+    /// another for the rest.
+    fn serve(&mut self, boot: &Boot, at: (u32, u32), tallies: &mut [Tally]) -> Result<(), Halt> {
+        let (block, _) = at;
+        let mut trials = Vec::new();
+        for place in self.plan.point_order(boot, block) {
+            let slot = self.plan.slots[place].clone();
+            if let Some(side) = slot.side(boot)
+                && !self.closed[place]
+                && !self.has(block, &slot, side)
+            {
+                trials.push(Planned { place, side: side.clone(), request: self.request(&slot, side, block) });
+            }
+        }
+        let mut left = trials.as_slice();
+        while !left.is_empty() {
+            let at_unix_ms = unix_ms();
+            match self.boot(boot, block, script(&boot.variant, left))? {
+                Ok(booted) => {
+                    self.boots_lost = 0;
+                    self.boot_is_up = true;
+                    let ran = match self.met_in_block(boot, block, at_unix_ms, booted)? {
+                        true => self.run_in_boot(left, at, tallies)?,
+                        false => 0,
+                    };
+                    self.boot_is_up = false;
+                    left = &left[ran..];
+                }
+                Err(error) => {
+                    self.boots_lost += 1;
+                    let variant = &boot.variant.name;
+                    if self.boots_lost >= LOST_IN_A_ROW {
+                        return Err(DuelError::BootsLost { variant: variant.clone(), error }.into());
+                    }
+                    self.observer.notice(&format!("variant {variant} could not be booted: {error}"));
+                    for Planned { place, side, .. } in left {
+                        let record =
+                            self.unmeasured(*place, side, at, lost(Failure::Boot, error.to_string()));
+                        self.keep(*place, record, &mut tallies[*place])?;
+                    }
+                    left = &[];
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Run::meet`], before the trials of a block. False if the agent was lost over it.
+    fn met_in_block(
+        &mut self,
+        boot: &Boot,
+        block: u32,
+        at_unix_ms: u64,
+        booted: Option<Booted>,
+    ) -> Result<bool, Halt> {
+        match self.meet(boot, block, at_unix_ms, booted) {
+            Err(Halt::Error(DuelError::Target(TargetError::Agent(error)))) => {
+                self.lost_agent(&error)?;
+                Ok(false)
+            }
+            // A knob that could not be turned is told by each trial.
+            met => met.map(|_| true),
+        }
+    }
+
+    /// Runs trials in the boot that is up until they are done or their agent is lost. Tells how many have a record.
+    fn run_in_boot(
+        &mut self,
+        trials: &[Planned],
+        at: (u32, u32),
+        tallies: &mut [Tally],
+    ) -> Result<usize, Halt> {
+        for (before, Planned { place, side, request }) in trials.iter().enumerate() {
+            let agent_lost = self.trial(*place, side, at, request, &mut tallies[*place])?;
+            if agent_lost {
+                return Ok(before + 1);
+            }
+        }
+        Ok(trials.len())
+    }
+
+    /// Boots. A boot that fails is told from a run that halts.
+    fn boot(
+        &mut self,
+        boot: &Boot,
+        block: u32,
+        script: Vec<Request>,
+    ) -> Result<Result<Option<Booted>, TargetError>, Halt> {
+        if self.stop.asked() {
+            return Err(Halt::Stopped);
+        }
+        let variant = boot.variant.name.as_str();
+        let eta = if block == 0 { Eta::default() } else { self.eta() };
+        self.observer.boot(&BootStart { variant, twin: boot.twin, block, eta });
+        let order =
+            BootOrder { variant: variant.into(), spec: self.experiment.boot_spec(&boot.variant), script };
+        let began = Instant::now();
+        let booted = self.target.boot(&order);
+        if booted.is_err() && self.stop.asked() {
+            return Err(Halt::Stopped);
+        }
+        self.pace.add_boot(began.elapsed());
+        if let Ok(Some(booted)) = &booted {
+            for remark in &booted.remarks {
+                if self.said.insert(remark.clone()) {
+                    self.observer.notice(remark);
+                }
+            }
+        }
+        Ok(booted)
+    }
+
+    /// Turns the knobs in a boot that has come up, reads what it is, and puts both into the journal. Says why the knobs
+    /// could not be turned, if they could not.
+    fn meet(
+        &mut self,
+        boot: &Boot,
+        block: u32,
+        at_unix_ms: u64,
+        booted: Option<Booted>,
+    ) -> Result<Option<String>, Halt> {
+        let agent = self.target.agent(&boot.variant).map_err(halt)?;
+        let refused = match agent.prepare(&boot.variant.knobs) {
+            Ok(()) => None,
+            Err(AgentError::Refused(why)) => Some(why),
+            Err(error) => return Err(halt(error)),
+        };
+        let mut facts = agent.facts().map_err(halt)?;
+        self.target.complete(&mut facts);
+        let variant = boot.variant.name.clone();
+        let facts = self.news(&variant, facts)?;
+        let record = match (booted, facts) {
+            (Some(Booted { ready_s, attempts, remarks }), facts) => Record::Boot(Box::new(BootRecord {
+                block,
+                variant,
+                twin: boot.twin,
+                at_unix_ms,
+                ready_s,
+                attempts,
+                remarks,
+                facts,
+            })),
+            (None, Some(facts)) => Record::Facts { variant, facts },
+            (None, None) => return Ok(refused),
+        };
+        self.journal.append(&record)?;
+        self.journal.sync()?;
+        Ok(refused)
+    }
+
+    /// The facts of a boot, unless they are those of the variant's boot before. Another kernel is refused: blocks of two
+    /// kernels are no blocks of one variant.
+    fn news(&mut self, variant: &str, facts: Facts) -> Result<Option<Box<Facts>>, Halt> {
+        let Some(before) = self.facts.get(variant) else {
+            self.facts.insert(variant.into(), facts.clone());
+            return Ok(Some(Box::new(facts)));
+        };
+        let (then, now) = (kernel(before), kernel(&facts));
+        if then != now {
+            return Err(DuelError::OtherKernel { variant: variant.into(), then, now }.into());
+        }
+        if before.rows() == facts.rows() {
+            return Ok(None);
+        }
+        self.facts.insert(variant.into(), facts.clone());
+        Ok(Some(Box::new(facts)))
+    }
+}
+
+/// All that is asked of the agent of a boot that serves these trials, in order.
+fn script(variant: &Variant, trials: &[Planned]) -> Vec<Request> {
+    let prepare = || Request::Prepare { knobs: variant.knobs.clone() };
+    let trials = trials.iter().flat_map(|trial| [prepare(), Request::Trial(Box::new(trial.request.clone()))]);
+    [prepare(), Request::Facts].into_iter().chain(trials).collect()
+}
+
+/// What tells one build of a kernel from another.
+fn kernel(facts: &Facts) -> String {
+    let words = [&facts.kernel_release, &facts.kernel_version];
+    words.into_iter().flatten().map(String::as_str).collect::<Vec<&str>>().join(" ")
+}
