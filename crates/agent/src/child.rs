@@ -1,10 +1,11 @@
 //! The agent's side of one trial: start its process, watch it, end it, and say what became of it.
 
+use crate::environment;
 use crate::lines::{Lines, wait_readable};
 use crate::trial::{Order, Report};
 use crate::wire::{Done, TrialRequest};
 use crate::{TOKEN_VARIABLE, TRIAL_ARGUMENT};
-use experiment::{Failure, Outcome, Scope, Usage};
+use experiment::{Failure, Outcome, Usage};
 use machine::{KernelLog, Root, Snapshot, TrialCgroup};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::io::{self, Write as _};
@@ -77,11 +78,7 @@ impl Trial {
         cgroup: Option<TrialCgroup>,
     ) -> io::Result<Trial> {
         let mut command = Command::new("/proc/self/exe");
-        for knob in &request.knobs {
-            if let Scope::Env(name) = &knob.scope {
-                command.env(name, &knob.value);
-            }
-        }
+        command.envs(environment::of(&request.knobs));
         // After the knobs, none of which may take away the mark.
         command
             .arg(TRIAL_ARGUMENT)

@@ -6,6 +6,7 @@
 
 mod child;
 mod client;
+mod environment;
 mod lines;
 mod serve;
 mod trial;

@@ -1,6 +1,6 @@
 use crate::counts::Counts;
 use crate::live::Live;
-use crate::{Analysis, State, aa, cells, facts, imported, notices, tables};
+use crate::{Analysis, State, aa, boots, cells, facts, imported, notices, tables};
 use experiment::{Ending, Missing, Record};
 use journal::Run;
 
@@ -9,13 +9,17 @@ pub fn analyse(run: &Run) -> Analysis {
     let header = &run.header;
     let state = state(run);
     let (facts, changes) = facts::of_variants(header, &run.records);
-    let mut notices = notices::of(run);
+    let mut notices = boots::remarks(header, &run.records);
+    notices.extend(notices::of(run));
     notices.extend(changes);
 
     let mut live = Live::new(header);
     let (mut trials, mut strays) = (0, 0);
     let mut missing = Counts::default();
     for record in &run.records {
+        if let Record::Boot(boot) = record {
+            live.add_boot(boot);
+        }
         let Record::Trial(trial) = record else { continue };
         if !live.add(trial) {
             strays += 1;
@@ -52,6 +56,7 @@ pub fn analyse(run: &Run) -> Analysis {
         unasked: facts::unasked(&header.experiment, &facts),
         facts,
         tables,
+        boots: boots::of(header, &run.records),
         aa,
         family: if header.imported.is_some() { 0 } else { live.family_size() },
         trials,

@@ -3,7 +3,7 @@
 use crate::BlockValue;
 use crate::counts::Counts;
 use crate::describe::statistic;
-use experiment::{Description, Evidence, Header, Known, Missing, Outcome, Point, TrialRecord};
+use experiment::{BootRecord, Description, Evidence, Header, Known, Missing, Outcome, Point, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Everything that was measured, by point and side.
@@ -24,8 +24,11 @@ pub(crate) struct PointCells {
     pub sides: Vec<Side>,
     /// The second run of the baseline.
     pub twin: Side,
-    /// The time that each block took, in nanoseconds.
+    /// The time that the trials of each block took, in nanoseconds.
     elapsed_ns: BTreeMap<u32, u64>,
+    /// The time that the boots of each block took, in seconds; they serve all points together, but one by itself would
+    /// take as long.
+    boots_s: BTreeMap<u32, f64>,
 }
 
 /// One variant, or the twin, at one point.
@@ -60,6 +63,7 @@ impl Cells {
                     sides: vec![side.clone(); experiment.variants.len()],
                     twin: side,
                     elapsed_ns: BTreeMap::new(),
+                    boots_s: BTreeMap::new(),
                 });
             }
         }
@@ -85,6 +89,13 @@ impl Cells {
         side.add(trial, description);
         Some(place)
     }
+
+    /// Adds the time of a boot.
+    pub fn add_boot(&mut self, boot: &BootRecord) {
+        for point in &mut self.points {
+            *point.boots_s.entry(boot.block).or_default() += boot.ready_s;
+        }
+    }
 }
 
 impl PointCells {
@@ -98,10 +109,11 @@ impl PointCells {
         self.elapsed_ns.last_key_value().map_or(0, |(block, _)| *block)
     }
 
-    /// The mean time of a block, in seconds.
+    /// The mean time of a block with its boots, in seconds.
     pub fn seconds_per_block(&self) -> Option<f64> {
-        let total: u64 = self.elapsed_ns.values().sum();
-        (!self.elapsed_ns.is_empty()).then(|| total as f64 / 1e9 / self.elapsed_ns.len() as f64)
+        let trials_s = self.elapsed_ns.values().sum::<u64>() as f64 / 1e9;
+        let boots_s: f64 = self.elapsed_ns.keys().filter_map(|block| self.boots_s.get(block)).sum();
+        (!self.elapsed_ns.is_empty()).then(|| (trials_s + boots_s) / self.elapsed_ns.len() as f64)
     }
 }
 

@@ -21,6 +21,7 @@
 
 mod aa;
 mod analyse;
+mod boots;
 mod cells;
 mod contest;
 mod counts;

@@ -3,7 +3,7 @@ use crate::contest::{Contest, Family, pairs};
 use crate::looks::Rules;
 use crate::verdict::{Judgement, judge};
 use crate::{BlockValue, Verdict};
-use experiment::{Header, Metric, Point, TrialRecord};
+use experiment::{BootRecord, Header, Metric, Point, TrialRecord};
 use stats::{LOOKS, Scale};
 
 /// What is known of a run so far. Trials are added as they end; a point can be asked about at any time.
@@ -61,6 +61,11 @@ impl Live {
             *stale = true;
         }
         place.is_some()
+    }
+
+    /// Adds a boot, which is a part of the time that a block takes.
+    pub(crate) fn add_boot(&mut self, boot: &BootRecord) {
+        self.cells.add_boot(boot);
     }
 
     /// What may be said about a point after the blocks that it has.

@@ -14,6 +14,8 @@ pub struct Analysis {
     pub unasked: Vec<Difference>,
     /// One table per workload and metric, in the order of the experiment.
     pub tables: Vec<Table>,
+    /// The kernels that were booted; none where no variant was.
+    pub boots: Option<Boots>,
     /// What the two runs of the baseline say about this machine; missing without A/A.
     pub aa: Known<AaSummary>,
     /// The number of primary comparisons over which "better" and "worse" are corrected.
@@ -26,6 +28,18 @@ pub struct Analysis {
     pub blocks: u32,
     /// Sentences that readers must know: a torn tail, throttling, differences between versions.
     pub notices: Vec<String>,
+}
+
+/// The kernels that a run booted.
+#[derive(Debug, Clone)]
+pub struct Boots {
+    /// How many came up, those before the first block and those of the twin included.
+    pub count: usize,
+    /// How many boots failed and were tried again with success.
+    pub failed: usize,
+    /// One row: the time from the start of a boot to the first word of its agent, in seconds, by variant. It is shown,
+    /// not judged.
+    pub ready: Table,
 }
 
 /// Where a run stands.

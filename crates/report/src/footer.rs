@@ -2,7 +2,7 @@
 
 use crate::figures::{counted, trimmed, wrap};
 use analysis::{Analysis, State};
-use experiment::Blocks;
+use experiment::{Blocks, TargetKind};
 
 /// What the lines of the footer begin with.
 const MARK: &str = "-- ";
@@ -58,8 +58,12 @@ pub(crate) fn sentence(analysis: &Analysis) -> String {
             format!("at most {} until decided", counted(analysis.blocks as usize, "block"))
         }
     };
+    let target = match &header.experiment.target {
+        TargetKind::Local => String::new(),
+        target => format!(" on {target}"),
+    };
     format!(
-        "kduel {} run {run} seed {}, {blocks}, {aa}, margin {} %, alpha {} % family-wise over {}",
+        "kduel {} run {run}{target} seed {}, {blocks}, {aa}, margin {} %, alpha {} % family-wise over {}",
         header.version,
         header.seed,
         trimmed(header.experiment.margin_pct, 2),

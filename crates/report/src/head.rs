@@ -1,6 +1,7 @@
 //! What stands above the results in every style: what was asked, of which machine and kernels, what nobody asked
 //! for, and the results in two sentences.
 
+use crate::boots;
 use crate::document::Block;
 use crate::figures::{JUDGED, counted, signed_pct, trimmed, verdict_word};
 use crate::reader::NOTES;
@@ -30,6 +31,7 @@ pub(crate) fn blocks(analysis: &Analysis) -> Vec<Block> {
     blocks.push(Block::Section("Summary".into()));
     blocks.push(Block::Paragraph(summary(analysis)));
     blocks.extend(parameters(&analysis.header.experiment).map(Block::Paragraph));
+    blocks.extend(boots::sentence(analysis).map(Block::Paragraph));
     if let Some(sentence) = aa(analysis) {
         blocks.push(Block::Paragraph(sentence));
     }
@@ -271,9 +273,13 @@ pub(crate) fn aa(analysis: &Analysis) -> Option<String> {
     if analysis.state == State::Imported {
         return None;
     }
+    let itself = match &analysis.boots {
+        Some(_) => "two boots of the same kernel",
+        None => "the baseline against itself",
+    };
     Some(match &analysis.aa {
         Ok(aa) => format!(
-            "A/A: the baseline against itself at {}: the test fired on {} (by chance it fires on {} %); the \
+            "A/A: {itself} at {}: the test fired on {} (by chance it fires on {} %); the \
              largest difference is {} %.",
             counted(aa.pairs, "point"),
             aa.fired,

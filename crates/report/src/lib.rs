@@ -5,6 +5,7 @@
 //! file under `styles/` (its renderer and its reader) and one line in `style.rs`.
 
 mod beside;
+mod boots;
 mod document;
 mod figures;
 mod footer;

@@ -120,6 +120,11 @@ fn every_kind_of_run_fits_the_schema() {
     broken.tables[0].rows[0].cells[1] = absent("patched", "signal: SIGSEGV");
     broken.tables[0].tick = Some(1e-6);
     assert_valid(&json(&broken));
+    let mut booted = hackbench();
+    booted.header.experiment.set.insert("append".into(), "quiet".into());
+    let ready = table(&booted, 0, &time().secondary(), &["every"], |_, _, block| f64::from(block));
+    booted.boots = Some(analysis::Boots { count: 26, failed: 2, ready });
+    assert_valid(&json(&booted));
     let mut empty = run(&[], &[]);
     empty.aa = Err(Missing::because("no block has ended"));
     assert_valid(&json(&empty));

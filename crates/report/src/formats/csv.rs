@@ -2,7 +2,7 @@
 //! figure that is not there is an empty field.
 
 use crate::figures::verdict_word;
-use analysis::Analysis;
+use analysis::{Analysis, Table};
 use experiment::{Direction, Known};
 
 /// A row per cell.
@@ -36,7 +36,7 @@ pub(crate) fn cells(analysis: &Analysis) -> String {
         ]
         .map(String::from),
     );
-    for table in &analysis.tables {
+    for table in tables(analysis) {
         for row in &table.rows {
             for cell in &row.cells {
                 let effect = cell.effect.as_ref().ok();
@@ -83,7 +83,7 @@ pub(crate) fn samples(analysis: &Analysis) -> String {
         &["workload", "axis", "point", "metric", "unit", "variant", "twin", "block", "value"]
             .map(String::from),
     );
-    for table in &analysis.tables {
+    for table in tables(analysis) {
         for row in &table.rows {
             let twin = row.aa.iter().flat_map(|aa| row.cells.first().map(|cell| (cell, &aa.values, "yes")));
             for (cell, values, twin) in row.cells.iter().map(|cell| (cell, &cell.values, "no")).chain(twin) {
@@ -109,6 +109,11 @@ pub(crate) fn samples(analysis: &Analysis) -> String {
         }
     }
     out.0
+}
+
+/// All tables, that of the boots at the end.
+fn tables(analysis: &Analysis) -> impl Iterator<Item = &Table> {
+    analysis.tables.iter().chain(analysis.boots.as_ref().map(|boots| &boots.ready))
 }
 
 fn better(direction: Direction) -> &'static str {

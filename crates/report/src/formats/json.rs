@@ -1,8 +1,8 @@
 //! One JSON object with every cell. `docs/json.md` says what its fields mean, `docs/json.schema.json` is their schema.
 
 use crate::{Options, ReportError};
-use analysis::{AaPair, Analysis, BlockValue, Effect, State, Verdict};
-use experiment::{Direction, Facts, Imported, Knob, Known, Statistic};
+use analysis::{AaPair, Analysis, BlockValue, Effect, State, Table, Verdict};
+use experiment::{BootSpec, Direction, Facts, Imported, Knob, Known, Statistic};
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -30,6 +30,7 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     state_reason: Option<&'a str>,
     title: Option<&'a str>,
+    target: String,
     seed: u64,
     blocks: u32,
     blocks_asked: String,
@@ -47,6 +48,7 @@ struct Report<'a> {
     unasked: Vec<Unasked<'a>>,
     facts: BTreeMap<&'a str, &'a Facts>,
     imported: Option<&'a Imported>,
+    boots: Option<BootsOut<'a>>,
     cells: Cells<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     beside: Option<Box<Report<'a>>>,
@@ -62,6 +64,14 @@ struct MissingTrials<'a> {
 struct VariantOut<'a> {
     name: &'a str,
     knobs: Vec<KnobOut<'a>>,
+    boot: Option<BootSpec>,
+}
+
+#[derive(Serialize)]
+struct BootsOut<'a> {
+    count: usize,
+    failed: usize,
+    ready: Cells<'a>,
 }
 
 #[derive(Serialize)]
@@ -119,6 +129,7 @@ fn run<'a>(analysis: &'a Analysis) -> Report<'a> {
             _ => None,
         },
         title: header.experiment.title.as_deref(),
+        target: header.experiment.target.to_string(),
         seed: header.seed,
         blocks: analysis.blocks,
         blocks_asked: header.experiment.blocks.to_string(),
@@ -136,6 +147,7 @@ fn run<'a>(analysis: &'a Analysis) -> Report<'a> {
             .map(|variant| VariantOut {
                 name: &variant.name,
                 knobs: variant.knobs.iter().map(knob).collect(),
+                boot: Some(header.experiment.boot_spec(variant)).filter(|spec| !spec.is_empty()),
             })
             .collect(),
         set: set(analysis),
@@ -162,18 +174,23 @@ fn run<'a>(analysis: &'a Analysis) -> Report<'a> {
             .collect(),
         facts: analysis.facts.iter().map(|(name, facts)| (name.as_str(), facts)).collect(),
         imported: header.imported.as_ref(),
-        cells: Cells(analysis),
+        boots: analysis.boots.as_ref().map(|boots| BootsOut {
+            count: boots.count,
+            failed: boots.failed,
+            ready: Cells(std::slice::from_ref(&boots.ready)),
+        }),
+        cells: Cells(&analysis.tables),
         beside: None,
     }
 }
 
 /// Every cell, written one by one so that a run with many values is never held twice.
-struct Cells<'a>(&'a Analysis);
+struct Cells<'a>(&'a [Table]);
 
 impl Serialize for Cells<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(None)?;
-        for table in &self.0.tables {
+        for table in self.0 {
             for row in &table.rows {
                 for (place, cell) in row.cells.iter().enumerate() {
                     seq.serialize_element(&cell_out(table, row, cell, place == 0))?;
@@ -266,7 +283,7 @@ fn figure(known: &Known<f64>) -> (Option<f64>, Option<&str>) {
 }
 
 fn cell_out<'a>(
-    table: &'a analysis::Table,
+    table: &'a Table,
     row: &'a analysis::Row,
     cell: &'a analysis::Cell,
     is_baseline: bool,

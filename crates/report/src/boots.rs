@@ -1,0 +1,33 @@
+//! The sentence on the boots of a run.
+
+use crate::figures::{counted, signed_pct, significant, trimmed};
+use crate::head::effect_pct;
+use analysis::{Analysis, Cell};
+
+/// How long each variant took from its boot to the first word of its agent; none where nothing was booted.
+pub(crate) fn sentence(analysis: &Analysis) -> Option<String> {
+    let boots = analysis.boots.as_ref()?;
+    let cells = boots.ready.rows.iter().flat_map(|row| &row.cells);
+    let variants: Vec<String> = cells.map(variant).collect();
+    let failed = match boots.failed {
+        0 => String::new(),
+        failed => format!("; {} failed and had to be tried again", counted(failed, "further one")),
+    };
+    Some(format!(
+        "Boot to ready (not judged): {}. {} came up{failed}.",
+        variants.join("; "),
+        counted(boots.count, "boot")
+    ))
+}
+
+fn variant(cell: &Cell) -> String {
+    let Ok(value) = &cell.value else { return format!("{} not in any block", cell.variant) };
+    let mut words = format!("{} {} s", cell.variant, significant(*value, 3));
+    if let Ok(cv) = &cell.cv_pct {
+        words.push_str(&format!(" (CV {} %)", trimmed(*cv, 1)));
+    }
+    if let Some((estimate, low, high)) = cell.effect.as_ref().ok().and_then(effect_pct) {
+        words.push_str(&format!(", {} [{low:+.1}, {high:+.1}]", signed_pct(estimate)));
+    }
+    words
+}
