@@ -19,13 +19,14 @@ pub struct Flags {
     #[arg(long, short, value_name = "FILE")]
     pub experiment: Option<PathBuf>,
     /// A side of the duel and what it changes, as NAME or NAME:KEY=VALUE,...; the first is the baseline.
-    /// Keys are workload parameters, cpus, policy, nice, env.NAME, sysctl.NAME, sysfs.PATH and debugfs.PATH
+    /// Keys are workload parameters, cpus, policy, nice, rseq, env.NAME, sysctl.NAME, sysfs.PATH and debugfs.PATH;
+    /// where a kernel is booted also kernel, append, proxy and vm.NAME
     #[arg(long = "variant", short = 'V', value_name = "NAME[:KEY=VALUE,...]")]
     pub variants: Vec<String>,
     /// The points to take, such as 1,2,4 or 1-4
     #[arg(long, short, value_name = "LIST", allow_negative_numbers = true)]
     pub points: Option<String>,
-    /// A workload parameter for all variants
+    /// A workload parameter, or a key of the boot, for all variants
     #[arg(long, short, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Run exactly N blocks [default: 10]; a block is one trial of every variant in random order
@@ -49,7 +50,7 @@ pub struct Flags {
         value_parser = number::<f64>("a percentage such as 2")
     )]
     pub margin: Option<f64>,
-    /// Where trials run: local
+    /// Where trials run: local, vm (boots each variant's kernel afresh for every block) or ssh:HOST [default: local]
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
     /// The seed of every random choice [default: a new one, which the report names]

@@ -11,6 +11,7 @@ mod resume;
 mod run;
 mod session;
 mod show;
+mod target;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};

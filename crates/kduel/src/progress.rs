@@ -1,7 +1,7 @@
 //! What is shown while a run goes on: one living line on a terminal, one line per block elsewhere.
 
 use crate::output;
-use duel::{BlockDone, Eta, Observer, Plan, TrialStart};
+use duel::{BlockDone, BootStart, Eta, Observer, Plan, TrialStart};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
@@ -50,6 +50,22 @@ impl Observer for Progress {
         self.cap = plan.cap;
         if done > 0 {
             self.print(&format!("{done} trials are done already"));
+        }
+    }
+
+    fn boot(&mut self, start: &BootStart<'_>) {
+        let again = if start.twin { " again" } else { "" };
+        let booting = format!("booting {}{again}", start.variant);
+        let what = match start.block {
+            0 => format!("{booting}, to see what it is"),
+            block => format!("block {block}/{}  {booting}", self.cap),
+        };
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(format!("{what}  |  {}", eta_in_words(start.eta)));
+                bar.tick();
+            }
+            None => output::say(&what),
         }
     }
 

@@ -27,6 +27,8 @@ const EXAMPLES: &str = "Examples:
       As many blocks as it takes, at most 40.
   kduel run hackbench -V on:sysctl.kernel.sched_autogroup_enabled=1 -V off:sysctl.kernel.sched_autogroup_enabled=0
       A sysctl against itself (as root); it is put back afterwards.
+  kduel run hackbench -V old:kernel=installed -V new:kernel=bzImage --target vm --set vm.cpus=4 --blocks 8
+      Two kernels in virtual machines, booted afresh for every block.
   kduel run hackbench -V ours -V original:via=rt-tests --points 1,2
       kduel's hackbench against the original.";
 

@@ -1,7 +1,7 @@
 //! What every run shares, whether it is new, resumed or reproduced: where it lives, how it is stopped, how it ends.
 
 use crate::progress::Progress;
-use crate::{Outcome, output, report};
+use crate::{Outcome, output, report, target};
 use agent::Stop;
 use anyhow::{Context as _, ensure};
 use duel::DuelError;
@@ -10,7 +10,6 @@ use journal::{Home, Journal, Run};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use targets::Local;
 
 /// Puts back what killed runs of this user have left turned on this machine, and ends what they left running. A
 /// failure is said and does not keep the command from its work.
@@ -127,11 +126,17 @@ pub fn conduct(
     let stop = Stop::default();
     watch_signals(&stop).context("cannot watch for signals")?;
     let token = machine::new_token(&machine::Root::real()).map_err(|missing| anyhow::anyhow!("{missing}"))?;
-    let mut target = Local::new(undo_directory(home), token.clone(), stop.clone());
     let mut progress = Progress::new(output::watched());
     let directory = journal.directory().to_path_buf();
     let name = word_for(home, &directory);
-    let ended = duel::conduct(&run.header, &run.records, journal, &mut target, &token, &stop, &mut progress);
+    let mut target = match target::open(&run.header.experiment, home, &directory, &token, &stop) {
+        Ok(target) => target,
+        Err(error) => {
+            discard_if_empty(home, journal, run)?;
+            return Err(error);
+        }
+    };
+    let ended = duel::conduct(&run.header, &run.records, journal, &mut *target, &token, &stop, &mut progress);
     progress.finish();
     match ended {
         Ok(Ending::Finished) => {
@@ -146,14 +151,23 @@ pub fn conduct(
             ));
             printed.map(|_| Outcome::Interrupted)
         }
-        // A run that has nothing in it would only hide the one before it.
-        Err(error @ DuelError::Impossible { .. }) if run.records.is_empty() => {
-            home.discard(journal)?;
+        Err(error @ (DuelError::Impossible { .. } | DuelError::Unbootable { .. }))
+            if run.records.is_empty() =>
+        {
+            discard_if_empty(home, journal, run)?;
             Err(error.into())
         }
         Err(error) => Err(anyhow::Error::new(error)
             .context(format!("run {name} stopped; what is done is kept, `kduel resume {name}` goes on"))),
     }
+}
+
+/// Removes a run that has nothing in it: it would only hide the one before it.
+fn discard_if_empty(home: &Home, journal: &Journal, run: &Run) -> anyhow::Result<()> {
+    if run.records.is_empty() {
+        home.discard(journal)?;
+    }
+    Ok(())
 }
 
 /// The word by which commands take the run in a directory: its name, or the directory where it lies outside the home.
@@ -164,7 +178,7 @@ pub fn word_for(home: &Home, directory: &Path) -> String {
 /// Where undo journals live: outside the runs, so that a run that is deleted loses none. Root has one place for the
 /// whole machine, so that runs with different homes do not turn one setting under each other, and a reboot, which
 /// undoes every setting, clears it too. Others can turn few settings, and keep theirs in their home.
-fn undo_directory(home: &Home) -> PathBuf {
+pub fn undo_directory(home: &Home) -> PathBuf {
     let of_machine = Path::new("/run");
     match rustix::process::geteuid().is_root() && of_machine.is_dir() {
         true => of_machine.join("kduel/undo"),

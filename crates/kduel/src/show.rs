@@ -1,5 +1,5 @@
 use crate::{Outcome, output, session};
-use experiment::{Description, Ending, Record};
+use experiment::{Description, Ending, Facts, Record};
 use journal::Run;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -83,6 +83,7 @@ fn run_in_words(run: &Run) -> String {
     let _ = writeln!(out, "kduel     {} (build {})", header.version, header.build);
     let _ = writeln!(out, "state     {}", state(run));
     let experiment = &header.experiment;
+    let _ = writeln!(out, "target    {}", experiment.target);
     let _ = writeln!(
         out,
         "blocks    {}, margin {} %, seed {}, A/A {}",
@@ -120,6 +121,7 @@ fn run_in_words(run: &Run) -> String {
     for (why, count) in missing {
         let _ = writeln!(out, "  {count} x {why}");
     }
+    out.push_str(&boots_in_words(run));
     for notice in &run.notices {
         let _ = writeln!(out, "notice    {notice}");
     }
@@ -128,14 +130,39 @@ fn run_in_words(run: &Run) -> String {
             Record::Notice { text } => {
                 let _ = writeln!(out, "notice    {text}");
             }
-            Record::Facts { variant, facts } => {
-                let _ = writeln!(out, "machine under {variant}:");
-                for (name, value) in facts.rows() {
-                    let _ = writeln!(out, "  {name}: {value}");
-                }
+            Record::Facts { variant, facts } => out.push_str(&facts_in_words(variant, facts)),
+            Record::Boot(boot) => {
+                out.extend(boot.facts.as_ref().map(|facts| facts_in_words(&boot.variant, facts)));
             }
             _ => {}
         }
+    }
+    out
+}
+
+fn facts_in_words(variant: &str, facts: &Facts) -> String {
+    let mut out = format!("machine under {variant}:\n");
+    for (name, value) in facts.rows() {
+        let _ = writeln!(out, "  {name}: {value}");
+    }
+    out
+}
+
+/// The boots of a run with all that was remarked of them; nothing where none were.
+fn boots_in_words(run: &Run) -> String {
+    let mut count = 0;
+    let mut remarks: BTreeMap<String, usize> = BTreeMap::new();
+    for record in &run.records {
+        if let Record::Boot(boot) = record {
+            count += 1;
+            for remark in &boot.remarks {
+                *remarks.entry(format!("{}: {remark}", boot.variant)).or_default() += 1;
+            }
+        }
+    }
+    let mut out = if count == 0 { String::new() } else { format!("boots     {count}\n") };
+    for (remark, count) in remarks {
+        let _ = writeln!(out, "  {count} x {remark}");
     }
     out
 }
