@@ -122,6 +122,12 @@ fn unknown_words_name_the_nearest_and_bad_files_are_pointed_at() {
     assert!(kduel.fails(&["run", "global-lock", "-V", "a:lok=tas"]).contains("`lock`"));
     assert!(kduel.fails(&["run", "global-lock", "-V", "a:lock=msc"]).contains("`mcs`"));
     assert!(kduel.fails(&["run", "global-lock", "-V", "a:sysctrl.kernel.x=1"]).contains("`sysctl`"));
+    assert!(kduel.fails(&["run", "global-lock", "--target", "moon"]).contains("ssh:HOST"));
+    assert!(kduel.fails(&["run", "global-lock", "-V", "a:kernel=bzImage"]).contains("--target vm"));
+    assert!(kduel.fails(&["run", "global-lock", "--set", "vm.cpus=2"]).contains("--target vm"));
+    let of_vm = ["run", "global-lock", "--target", "vm", "-V"];
+    assert!(kduel.fails(&[&of_vm[..], &["a:vm.cpu=2"]].concat()).contains("`vm.cpus`"));
+    assert!(kduel.fails(&[&of_vm[..], &["a:vm.cpus=two"]].concat()).contains("whole number"));
     assert!(kduel.fails(&["run", "global-lock", "--points", "0"]).contains("from 1"));
     assert!(kduel.fails(&["report", "--style", "boxd"]).contains("`boxed`"));
     assert!(kduel.fails(&["run", "global-lock", "--scale", "small"]).contains("[scale.small]"));

@@ -238,9 +238,10 @@ fn environment_nice_and_cpus_reach_the_trial() {
         "run",
         "exec",
         "--set",
-        "command=sh -c 'test \"$WORD\" = hello && test $(nice) = 5 && test $(nproc) = 1'",
+        "command=sh -c 'test \"$WORD\" = hello && test $(nice) = 5 && test $(nproc) = 1 && \
+         echo \"$GLIBC_TUNABLES\" | grep -q glibc.pthread.rseq=0'",
         "-V",
-        "a:env.WORD=hello,nice=5,cpus=0",
+        "a:env.WORD=hello,nice=5,cpus=0,rseq=off",
         "--blocks",
         "1",
         "--no-aa",
