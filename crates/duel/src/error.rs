@@ -25,6 +25,7 @@ pub enum DuelError {
         /// The variant.
         variant: String,
         /// What became of its boot.
+        #[source]
         error: TargetError,
     },
     /// The journal could not be written.
@@ -45,6 +46,7 @@ pub enum DuelError {
         /// The variant of the last.
         variant: String,
         /// What became of it.
+        #[source]
         error: TargetError,
     },
     /// A variant's kernel was replaced while the run lasted.
