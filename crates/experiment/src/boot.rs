@@ -89,8 +89,10 @@ pub(crate) fn is_boot_key(key: &str) -> bool {
     matches!(key, "kernel" | "append" | "proxy") || key.starts_with("vm.")
 }
 
-/// The settings of a virtual machine, each with what it takes and a check of it.
-const VM_SETTINGS: [(&str, &str, fn(&str) -> bool); 9] = [
+/// A setting of a virtual machine: its name, what it takes, and whether a value is of that.
+type VmSetting = (&'static str, &'static str, fn(&str) -> bool);
+
+const VM_SETTINGS: [VmSetting; 9] = [
     ("cpus", "a whole number from 1 to 4096", |value| within(value, 1, 4096)),
     ("memory", "MiB from 16 to 16777216", |value| within(value, 16, 16 << 20)),
     ("topology", "SOCKETS,CORES,THREADS such as `2,4,2`, each from 1 to 4096", |value| {
