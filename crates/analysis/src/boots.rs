@@ -135,10 +135,11 @@ pub(crate) fn remarks(header: &Header, records: &[Record]) -> Vec<String> {
     for record in records {
         let Record::Boot(boot) = record else { continue };
         for remark in &boot.remarks {
-            let place = of_variants.iter().position(|(text, _)| *text == remark.as_str()).unwrap_or_else(|| {
-                of_variants.push((remark.as_str(), Vec::new()));
-                of_variants.len() - 1
-            });
+            let place =
+                of_variants.iter().position(|(text, _)| *text == remark.as_str()).unwrap_or_else(|| {
+                    of_variants.push((remark.as_str(), Vec::new()));
+                    of_variants.len() - 1
+                });
             let variants = &mut of_variants[place].1;
             if !variants.contains(&boot.variant.as_str()) {
                 variants.push(&boot.variant);
