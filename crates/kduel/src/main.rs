@@ -1,6 +1,7 @@
 //! The command: it parses, calls and prints. Everything else lives in the crates below it.
 
 mod ask;
+mod doctor;
 mod import;
 mod list;
 mod output;
@@ -48,6 +49,8 @@ enum Command {
     Reproduce(reproduce::Args),
     /// Read a published table into a run, to check, re-render or compare it
     Import(import::Args),
+    /// Say what this machine can and cannot do, and what closes each gap
+    Doctor(doctor::Args),
     /// Run trials for a coordinator (not for people)
     #[command(hide = true)]
     Agent {
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
                 Command::Resume(args) => resume::resume(&args),
                 Command::Reproduce(args) => reproduce::reproduce(&args),
                 Command::Import(args) => import::import(&args),
+                Command::Doctor(args) => doctor::doctor(&args),
                 Command::Agent { .. } | Command::Trial => Ok(Outcome::Done),
             }
         }

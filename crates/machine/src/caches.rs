@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// where the kernel does not tell.
 pub fn last_level_cache_bytes(root: &Root, cpus: &[u32]) -> Option<u64> {
     let caches: BTreeMap<String, u64> = cpus.iter().filter_map(|cpu| last_level_cache(root, *cpu)).collect();
-    (!caches.is_empty()).then(|| caches.values().sum())
+    (!caches.is_empty()).then(|| caches.into_values().fold(0, u64::saturating_add))
 }
 
 /// The last-level cache of a CPU: the list of CPUs that share it, and its size in bytes.

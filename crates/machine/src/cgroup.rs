@@ -2,7 +2,7 @@
 
 use crate::mounts::{self, Mount};
 use crate::{ReadError, Root};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Where this process stands in the hierarchies of control groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +91,17 @@ impl Cgroups {
         self.places.iter().find(|place| place.controllers.is_none()).map(|place| place.own.as_path())
     }
 
+    /// The controllers that the group of this process has in the hierarchy of version 2, and those of the mounted
+    /// hierarchies of version 1.
+    pub fn controllers(&self) -> (Vec<String>, Vec<String>) {
+        let listed = self.unified().map(|own| std::fs::read_to_string(own.join("cgroup.controllers")));
+        let listed = listed.and_then(Result::ok).unwrap_or_default();
+        let v1 = self.places.iter().filter_map(|place| place.controllers.as_ref()).flatten();
+        // A hierarchy that only holds processes has a name in place of controllers.
+        let v1 = v1.filter(|name| !name.starts_with("name=")).cloned().collect();
+        (listed.split_whitespace().map(str::to_string).collect(), v1)
+    }
+
     /// The limit on CPU time that binds tightest, among the group of this process and all above it.
     pub fn cpu_quota(&self) -> Option<Quota> {
         let quotas = self.groups("cpu").into_iter().filter_map(|group| quota(&group));
@@ -152,6 +163,11 @@ fn place(root: &Root, line: &str, mounts: &[Mount]) -> Option<Place> {
         .find_map(|mount| {
             // A container sees its own part of the hierarchy: the mount begins at `mount.top`.
             let below = Path::new(path).strip_prefix(&mount.top).ok()?;
+            // To a process whose group lies outside its namespace the kernel names it by the way up, `/../other`, and
+            // there is no directory for it here.
+            if below.components().any(|part| part == Component::ParentDir) {
+                return None;
+            }
             let top = root.path(&mount.point);
             let own = top.join(below);
             let controllers = (!unified).then(|| controllers.clone());

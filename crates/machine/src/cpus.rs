@@ -241,6 +241,7 @@ pub fn online(root: &Root) -> Result<CpuSet, CpuError> {
         Ok(stat
             .lines()
             .filter_map(|line| line.strip_prefix("cpu")?.split(' ').next()?.parse().ok())
+            .filter(|cpu| *cpu < CPUS_MAX)
             .collect())
     })
 }

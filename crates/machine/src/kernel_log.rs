@@ -20,9 +20,15 @@ pub struct KernelLog {
 impl KernelLog {
     /// Marks the end of the log.
     pub fn mark() -> KernelLog {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let device = open("/dev/kmsg", flags, Mode::empty()).ok();
-        KernelLog { device: device.filter(|device| seek(device, SeekFrom::End(0)).is_ok()) }
+        KernelLog { device: device().filter(|device| seek(device, SeekFrom::End(0)).is_ok()) }
+    }
+
+    /// The lines that hold one of `words`, of all that the kernel still has of its log since it was started; a
+    /// last line as in [`KernelLog::since`]. `None` where the log cannot be read.
+    pub fn lines_with(words: &[&str]) -> Option<Vec<String>> {
+        let device = device()?;
+        let wanted = |line: &str| words.iter().any(|word| line.contains(word));
+        Some(collect(|buffer| rustix::io::read(&device, buffer), wanted))
     }
 
     /// Whether the log can be read here.
@@ -34,20 +40,28 @@ impl KernelLog {
     /// out, when they are too many, and another one when the kernel has overwritten some before they were read.
     pub fn since(&self) -> Vec<String> {
         match &self.device {
-            Some(device) => collect(|buffer| rustix::io::read(device, buffer)),
+            Some(device) => collect(|buffer| rustix::io::read(device, buffer), |_| true),
             None => Vec::new(),
         }
     }
 }
 
-fn collect(mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Vec<String> {
+/// The log, at its first line.
+fn device() -> Option<OwnedFd> {
+    open("/dev/kmsg", OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+fn collect(
+    mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>,
+    wanted: impl Fn(&str) -> bool,
+) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut left_out, mut overrun) = (0_u64, false);
     let mut buffer = [0; RECORD_BYTES];
     for _ in 0..RECORDS_MAX {
         match read(&mut buffer) {
             // One read gives one record.
-            Ok(length) if length > 0 => match parse(&buffer[..length]) {
+            Ok(length) if length > 0 => match parse(&buffer[..length]).filter(|line| wanted(line)) {
                 Some(line) if lines.len() < LINES_MAX => lines.push(line),
                 Some(_) => left_out += 1,
                 None => {}
@@ -84,6 +98,7 @@ fn parse(record: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// A log device that gives these results one by one and then has no more.
     fn device(results: Vec<Result<String, Errno>>) -> impl FnMut(&mut [u8]) -> Result<usize, Errno> {
@@ -97,25 +112,35 @@ mod tests {
 
     #[test]
     fn kernel_lines_are_kept_and_others_are_not() {
-        let lines = collect(device(vec![
+        let records = vec![
             Ok("4,812,5123456,-;cpu 3: stalled\\x0a\n SUBSYSTEM=cpu\n".into()),
             Ok("12,813,5123457,-;systemd says something\n".into()),
             Err(Errno::INTR),
             Ok("3,814,5200000,-,caller=T1;Out of memory: Killed process 7 (x)\n".into()),
-        ]));
-        assert_eq!(
-            lines,
-            ["[    5.123456] cpu 3: stalled", "[    5.200000] Out of memory: Killed process 7 (x)"]
-        );
+        ];
+        let stalled = "[    5.123456] cpu 3: stalled";
+        let killed = "[    5.200000] Out of memory: Killed process 7 (x)";
+        assert_eq!(collect(device(records.clone()), |_| true), [stalled, killed]);
+        assert_eq!(collect(device(records), |line| line.contains("memory")), [killed]);
     }
 
     #[test]
     fn a_storm_is_bounded_and_an_overrun_is_told() {
         let mut results: Vec<_> = (0..LINES_MAX + 7).map(|n| Ok(format!("4,{n},1,-;line\n"))).collect();
         results.insert(0, Err(Errno::PIPE));
-        let lines = collect(device(results));
+        let lines = collect(device(results), |_| true);
         assert_eq!(lines.len(), LINES_MAX + 2);
         assert_eq!(lines[LINES_MAX], "(and 7 more lines)");
         assert!(lines[LINES_MAX + 1].contains("lost"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_record_is_a_line_or_none(
+            record in prop::collection::vec(any::<u8>(), 0..60),
+            head in "[0-9,;-]{0,30}",
+        ) {
+            let _ = parse(&[head.as_bytes(), &record].concat());
+        }
     }
 }

@@ -5,7 +5,9 @@
 
 mod caches;
 pub mod cgroup;
+mod cpu_ticks;
 pub mod cpus;
+pub mod doctor;
 mod facts;
 mod kernel_config;
 mod kernel_log;
@@ -15,6 +17,7 @@ mod limits;
 mod memory;
 mod mounts;
 mod owner;
+mod programs;
 mod root;
 mod scheduling;
 mod scratch;
@@ -36,6 +39,7 @@ pub use knobs::{KnobProblem, Why, apply_to_self};
 pub use leftovers::remove_leftovers;
 pub use limits::{LimitError, Need, Shortage, room_for};
 pub use memory::{MemoryShortage, memory_for};
+pub use programs::on_path;
 pub use root::{ReadError, Root};
 pub use scheduling::SchedulingError;
 pub use scratch::Scratch;
@@ -47,5 +51,6 @@ pub use usage::{Rusage, Snapshot, Whose, rusage, usage_of_self};
 
 /// The clock source in force, cheaply: a change while a trial runs makes its figures worthless.
 pub fn clocksource(root: &Root) -> Option<String> {
-    root.text("sys/devices/system/clocksource/clocksource0/current_clocksource").ok()
+    let current = root.text("sys/devices/system/clocksource/clocksource0/current_clocksource").ok();
+    current.filter(|name| !name.is_empty())
 }

@@ -125,7 +125,7 @@ fn tasks_in_use(root: &Root) -> Option<u64> {
 }
 
 /// The soft and the hard value of a line of /proc/self/limits; one that is unlimited is the largest number.
-fn limit(limits: &str, name: &str) -> Option<(u64, u64)> {
+pub(crate) fn limit(limits: &str, name: &str) -> Option<(u64, u64)> {
     let mut words = limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace();
     let mut value = || match words.next()? {
         "unlimited" => Some(u64::MAX),

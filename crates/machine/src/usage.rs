@@ -2,6 +2,7 @@
 
 use crate::Root;
 use crate::cgroup::{Cgroups, Throttling};
+use crate::cpu_ticks::CpuTicks;
 use experiment::Usage;
 use std::mem::MaybeUninit;
 
@@ -47,7 +48,7 @@ impl Snapshot {
     pub fn take(root: &Root) -> Snapshot {
         Snapshot {
             children: rusage(Whose::Children),
-            steal_ns: root.text("proc/stat").ok().and_then(|stat| steal_ns(&stat)),
+            steal_ns: root.text("proc/stat").ok().and_then(|stat| CpuTicks::parse(&stat)?.stolen_ns()),
             throttling: Cgroups::of_self(root).ok().and_then(|groups| groups.throttling()),
         }
     }
@@ -136,14 +137,6 @@ pub fn rusage(whose: Whose) -> Option<Rusage> {
         voluntary_switches: count(raw.ru_nvcsw)?,
         involuntary_switches: count(raw.ru_nivcsw)?,
     })
-}
-
-/// The stolen time of all CPUs: the eighth figure of the first line of /proc/stat, in clock ticks.
-fn steal_ns(stat: &str) -> Option<u64> {
-    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let ticks: u64 = line.split_whitespace().nth(7)?.parse().ok()?;
-    let ticks_per_s = rustix::param::clock_ticks_per_second();
-    ticks.checked_mul(1_000_000_000)?.checked_div(ticks_per_s)
 }
 
 fn migrations(sched: &str) -> Option<u64> {

@@ -1,12 +1,11 @@
 use super::running::Running;
 use crate::Failure;
 use crate::processes::ending;
+use machine::on_path;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Signal, set_parent_process_death_signal};
-use std::env;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -140,14 +139,6 @@ pub fn die_with_parent(command: &mut Command) {
             }
         });
     }
-}
-
-/// The executable file of this name in one of the directories of PATH.
-pub fn on_path(name: &str) -> Option<PathBuf> {
-    let executable = |path: &Path| {
-        path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-    };
-    env::split_paths(&env::var_os("PATH")?).map(|place| place.join(name)).find(|path| executable(path))
 }
 
 /// The line that says what is wrong: the first with the word error in it, or else the last.
