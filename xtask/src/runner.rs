@@ -43,11 +43,14 @@ fn not_started(command: &Command) -> String {
 
 /// A command as one would type it.
 pub(crate) fn in_words(command: &Command) -> String {
+    let variables = command.get_envs().filter_map(|(name, value)| {
+        Some(format!("{}={} ", name.to_string_lossy(), value?.to_string_lossy()))
+    });
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let quoted = |word: &std::ffi::OsStr| {
         let word = word.to_string_lossy();
         let plain = |byte: char| byte.is_ascii_alphanumeric() || "-_./=:,+~@%".contains(byte);
         if word.chars().all(plain) { word.into_owned() } else { format!("'{word}'") }
     };
-    words.map(quoted).collect::<Vec<String>>().join(" ")
+    variables.collect::<String>() + &words.map(quoted).collect::<Vec<String>>().join(" ")
 }

@@ -9,41 +9,47 @@ use std::process::Command;
 
 /// A suite, with lists of its own.
 pub(crate) struct Suite {
-    options: Vec<String>,
+    /// Apt's configuration, which names the lists.
+    configuration: PathBuf,
 }
 
 impl Suite {
     /// Brings the lists of a suite into `folder`. The archive is the one that the machine already uses.
     pub(crate) fn open(name: &str, folder: &Path, runner: &Runner) -> anyhow::Result<Suite> {
-        let list = folder.join("sources.list");
         let folder = std::path::absolute(folder)?;
-        for part in ["lists/partial", "cache/archives/partial"] {
+        for part in ["lists/partial", "cache/archives/partial", "none"] {
             fs::create_dir_all(folder.join(part)).with_context(|| folder.display().to_string())?;
         }
-        fs::write(&list, source_line(name)?).with_context(|| list.display().to_string())?;
         let in_folder = |part: &str| folder.join(part).display().to_string();
-        let options = [
-            format!("Dir::Etc::SourceList={}", in_folder("sources.list")),
-            "Dir::Etc::SourceParts=-".into(),
-            "Dir::Etc::Preferences=/dev/null".into(),
-            "Dir::Etc::PreferencesParts=-".into(),
-            format!("Dir::State::Lists={}", in_folder("lists")),
-            format!("Dir::Cache={}", in_folder("cache")),
+        let settings = [
+            ("Dir::Etc::SourceList", in_folder("sources.list")),
+            ("Dir::Etc::SourceParts", in_folder("none")),
+            ("Dir::Etc::Preferences", "/dev/null".into()),
+            ("Dir::Etc::PreferencesParts", in_folder("none")),
+            ("Dir::State::Lists", in_folder("lists")),
+            ("Dir::Cache", in_folder("cache")),
             // What is installed here must not decide which version is taken.
-            "Dir::State::Status=/dev/null".into(),
-            "Acquire::Languages=none".into(),
+            ("Dir::State::Status", "/dev/null".into()),
+            ("Acquire::Languages", "none".into()),
             // The folder need not be open to apt's own user.
-            "APT::Sandbox::User=".into(),
+            ("APT::Sandbox::User", String::new()),
         ];
-        let options = options.into_iter().flat_map(|option| ["-o".to_string(), option]).collect();
-        let suite = Suite { options };
+        let settings: Vec<String> =
+            settings.iter().map(|(name, value)| format!("{name} \"{value}\";\n")).collect();
+        let configuration = folder.join("apt.conf");
+        for (file, text) in
+            [(&configuration, settings.concat()), (&folder.join("sources.list"), source_line(name)?)]
+        {
+            fs::write(file, text).with_context(|| file.display().to_string())?;
+        }
+        let suite = Suite { configuration };
         runner.run(suite.apt("apt-get").args(["update", "-qq"]))?;
         Ok(suite)
     }
 
     fn apt(&self, program: &str) -> Command {
         let mut command = Command::new(program);
-        command.args(&self.options);
+        command.env("APT_CONFIG", &self.configuration);
         command
     }
 
@@ -70,7 +76,7 @@ impl Suite {
         Ok(names)
     }
 
-    /// Downloads packages into `folder`; those that are there already are kept. Gives their files.
+    /// Downloads packages into `folder`; those that are there already are kept. Gives their files, in the same order.
     pub(crate) fn download(
         &self,
         names: &[String],
@@ -80,11 +86,15 @@ impl Suite {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         // Lines of address, name of the file, bytes, sum.
         let said = output(self.apt("apt-get").args(["download", "--print-uris"]).args(names))?;
-        let files: Vec<PathBuf> =
-            said.lines().filter_map(|line| Some(folder.join(line.split_whitespace().nth(1)?))).collect();
-        ensure!(files.len() == names.len(), "apt-get does not say where it puts {}", names.join(", "));
+        let found: Vec<&str> = said.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+        let file_of = |name: &String| {
+            let file = found.iter().find(|file| file.starts_with(&format!("{name}_")));
+            file.map(|file| folder.join(file))
+                .with_context(|| format!("apt-get does not say where it puts {name}"))
+        };
+        let files: anyhow::Result<Vec<PathBuf>> = names.iter().map(file_of).collect();
         runner.run(self.apt("apt-get").args(["download", "-q"]).args(names).current_dir(folder))?;
-        Ok(files)
+        files
     }
 }
 

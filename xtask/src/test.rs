@@ -21,16 +21,17 @@ pub(crate) struct Args {
 
 /// Debian's packages, and what the tests that need them are about.
 const PACKAGES: &[(&str, &str)] = &[
+    ("busybox-static", "reboots of a machine behind ssh"),
     ("dbench", "tbench against the original"),
     ("fio", "io-uring against the original"),
     ("iperf3", "netperf against iperf3"),
-    ("iproute2", "ssh in a network namespace of its own"),
-    ("kexec-tools", "kernels by kexec"),
+    ("kexec-tools", "reboots of a machine behind ssh"),
     ("linux-perf", "the sched and futex workloads against perf bench"),
     ("openssh-client", "the target ssh"),
     ("openssh-server", "the target ssh"),
     ("qemu-system-x86", "the target vm"),
     ("rt-tests", "hackbench and wakeup-timer against the originals"),
+    ("socat", "reboots of a machine behind ssh"),
     ("stress-ng", "the workloads that stress-ng has, too"),
     ("sysbench", "the sys workloads against the originals"),
 ];

@@ -110,6 +110,7 @@ fn modules_beside(root: &Root, path: &Path, release: Option<&str>, given: &str) 
             places.extend(["lib/modules", "usr/lib/modules"].map(|inside| top.join(inside).join(release)));
         }
     }
+    places.dedup();
     let source = match places.iter().find(|place| place.is_dir()) {
         Some(place) => Source::Directory(place.clone()),
         None => Source::Absent(places),

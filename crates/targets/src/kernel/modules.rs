@@ -4,7 +4,6 @@ use crate::kernel::KernelError;
 use crate::kernel::modinfo::{self, module_name};
 use crate::kernel::store::{Source, Store};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 /// A module, ready to be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,22 +110,14 @@ impl Modules {
     }
 
     fn looked_for(&self) -> String {
-        let list = |places: &[PathBuf]| -> String {
-            places.iter().map(|place| place.display().to_string()).collect::<Vec<String>>().join(", ")
-        };
         match &self.source {
-            Source::Absent(places) if places.is_empty() => "it has no modules".into(),
             Source::Absent(places) => {
-                format!("of the places for its modules none is there: {}", list(places))
+                let places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+                format!("it has no modules here, that is none of {}", places.join(", "))
             }
             Source::Directory(path) => format!("its modules are in {}", path.display()),
             Source::Tree(path) => format!("{} lists what was built", path.join("modules.order").display()),
-            Source::Packages(paths) => {
-                format!(
-                    "its package holds none of that name: {}; join the one with its modules by +",
-                    list(paths)
-                )
-            }
+            Source::Packages(_) => "if a package of its own has its modules, join that by +".into(),
         }
     }
 }
