@@ -5,7 +5,7 @@ use crate::lines::{Lines, wait_readable};
 use crate::trial::{Order, Report};
 use crate::wire::{Done, TrialRequest};
 use crate::{TOKEN_VARIABLE, TRIAL_ARGUMENT};
-use experiment::{Failure, Outcome, Usage};
+use experiment::{Failure, Outcome};
 use machine::{KernelLog, Root, Snapshot, TrialCgroup};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::io::{self, Write as _};
@@ -60,12 +60,8 @@ impl Trial {
         let cgroup = TrialCgroup::create(&root).ok();
         Trial::spawn(request, started_at, kernel_log, before, clocksource, cgroup).map_err(|error| {
             let why = format!("the trial's process could not be started: {error}");
-            Box::new(Done {
-                outcome: Outcome::Missing { failure: Failure::Spawn, why },
-                usage: Usage::default(),
-                kernel_log: Vec::new(),
-                elapsed_ns: started_at.elapsed().as_nanos() as u64,
-            })
+            let elapsed_ns = started_at.elapsed().as_nanos() as u64;
+            Box::new(Done { elapsed_ns, ..Done::missing(Failure::Spawn, why) })
         })
     }
 

@@ -3,8 +3,8 @@
 use crate::child::{Ended, Trial};
 use crate::lines::{Lines, wait_readable};
 use crate::trial;
-use crate::wire::{Event, Hello, Request, Work};
-use experiment::Knob;
+use crate::wire::{Done, Event, Hello, Request, Work};
+use experiment::{Failure, Knob};
 use machine::{Root, Undo};
 use rustix::stdio::{stdin, stdout};
 use std::fs::File;
@@ -99,12 +99,12 @@ impl Agent {
 
     /// What stands against the knobs, and against the work with the knobs turned: one of them may be what makes room for it.
     fn check(&mut self, knobs: &[Knob], work: &[Work]) -> Vec<String> {
-        let mut of_knobs = machine::knobs::check(&self.root, knobs);
-        if of_knobs.is_empty() && !work.is_empty() {
-            of_knobs.extend(machine::knobs::turn_to(&self.root, knobs, &mut self.undo).err());
-        }
+        let of_knobs = machine::knobs::check(&self.root, knobs);
+        let turns = of_knobs.is_empty();
         let mut problems: Vec<String> = of_knobs.iter().map(ToString::to_string).collect();
-        for problem in work.iter().filter_map(|work| trial::check(work).err()) {
+        for work in work {
+            let turned = if turns { self.turn_for(knobs, work) } else { Ok(()) };
+            let Err(problem) = turned.and_then(|()| trial::check(work)) else { continue };
             // Most problems are the same at every point.
             if !problems.contains(&problem) {
                 problems.push(problem);
@@ -123,7 +123,22 @@ impl Agent {
         Err(recovery.failed.iter().map(ToString::to_string).collect::<Vec<String>>().join("; "))
     }
 
+    /// Turns the machine's knobs to those of the variant and to what the work itself needs.
+    fn turn_for(&mut self, knobs: &[Knob], work: &Work) -> Result<(), String> {
+        let mut all = knobs.to_vec();
+        // What the variant says goes before what its work needs.
+        all.extend(
+            trial::knobs(work)?
+                .into_iter()
+                .filter(|needed| knobs.iter().all(|knob| knob.scope != needed.scope)),
+        );
+        machine::knobs::turn_to(&self.root, &all, &mut self.undo).map_err(|error| error.to_string())
+    }
+
     fn trial(&mut self, request: &crate::TrialRequest) -> Result<Ended, ServeError> {
+        if let Err(why) = self.turn_for(&request.knobs, &request.work) {
+            return Ok(Ended::Done(Box::new(Done::missing(Failure::Knob, why))));
+        }
         let trial = match Trial::start(request) {
             Ok(trial) => trial,
             Err(done) => return Ok(Ended::Done(done)),

@@ -55,9 +55,17 @@ fn run(Order { cgroup, request, .. }: &Order) -> Result<Outcome, (Failure, Strin
     let workload = find(&request.work).map_err(|why| (Failure::Refused, why))?;
     let settle = params.decimal("settle").map_err(|error| (Failure::Refused, error.to_string()))?;
     let mut trial = workloads::Trial::new(point.clone(), cpus.to_vec(), request.seed);
+    if let Some(knob) = own.iter().find(|knob| knob.key() == "rseq") {
+        workloads::check_rseq(&knob.value, &mut trial);
+    }
     std::thread::sleep(Duration::from_secs_f64(settle));
     workload.run(params, &mut trial).map_err(|failure| (failure.kind(), failure.to_string()))?;
     Ok(trial.into_outcome())
+}
+
+/// The settings of the machine that this work needs.
+pub(crate) fn knobs(work: &Work) -> Result<Vec<Knob>, String> {
+    find(work)?.knobs(&work.params).map_err(|failure| format!("{}: {failure}", work.workload))
 }
 
 /// What stands against doing this work here, in one sentence.

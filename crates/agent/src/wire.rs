@@ -1,6 +1,6 @@
 //! What the two ends say to each other: one JSON object per line.
 
-use experiment::{Facts, Knob, Outcome, Params, Point, Usage};
+use experiment::{Facts, Failure, Knob, Outcome, Params, Point, Usage};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
@@ -145,6 +145,18 @@ pub struct Done {
     pub kernel_log: Vec<String>,
     /// From the request to the end of its last process, in nanoseconds.
     pub elapsed_ns: u64,
+}
+
+impl Done {
+    /// The end of a trial that never got a process.
+    pub(crate) fn missing(failure: Failure, why: String) -> Done {
+        Done {
+            outcome: Outcome::Missing { failure, why },
+            usage: Usage::default(),
+            kernel_log: Vec::new(),
+            elapsed_ns: 0,
+        }
+    }
 }
 
 #[cfg(test)]

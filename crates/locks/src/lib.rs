@@ -48,7 +48,7 @@ pub use lock::{Lock, RawLock, Unavailable};
 pub use mcs::{Mcs, McsContext};
 pub use platform::{Atomic, AtomicInteger, Platform};
 pub use real::Real;
-pub use registry::{NoSuchLock, Visitor, all, names, visit};
+pub use registry::{NoSuchLock, Visitor, all, names, own_names, visit, visit_on};
 pub use tas::Tas;
 pub use ticket::Ticket;
 pub use ttas::Ttas;

@@ -1,4 +1,4 @@
-use crate::Lock;
+use crate::{Lock, Platform, Real};
 use thiserror::Error;
 
 /// A generic function over the type of a lock.
@@ -16,10 +16,21 @@ pub trait Visitor {
 pub struct NoSuchLock(pub String);
 
 macro_rules! registry {
-    ($($(#[$when:meta])* $lock:ty,)*) => {
+    (own { $($own:ident,)* } foreign { $($foreign:ident,)* }) => {
         /// Every lock, in the order of `kduel list locks`: its name and what kind it is.
         pub fn all() -> Vec<(&'static str, &'static str)> {
-            vec![$($(#[$when])* (<$lock as Lock>::NAME, <$lock as Lock>::SUMMARY),)*]
+            vec![
+                $((<crate::$own as Lock>::NAME, <crate::$own as Lock>::SUMMARY),)*
+                $(
+                    #[cfg(feature = "foreign")]
+                    (<crate::$foreign as Lock>::NAME, <crate::$foreign as Lock>::SUMMARY),
+                )*
+            ]
+        }
+
+        /// The names of the algorithms of this crate, which run on any platform.
+        pub fn own_names() -> Vec<&'static str> {
+            vec![$(<crate::$own as Lock>::NAME,)*]
         }
 
         /// Calls the visitor with the lock of this name and returns what it returned.
@@ -28,9 +39,22 @@ macro_rules! registry {
         /// When no lock has this name.
         pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, NoSuchLock> {
             $(
-                $(#[$when])*
-                if name == <$lock as Lock>::NAME {
-                    return Ok(visitor.visit::<$lock>());
+                #[cfg(feature = "foreign")]
+                if name == <crate::$foreign as Lock>::NAME {
+                    return Ok(visitor.visit::<crate::$foreign>());
+                }
+            )*
+            visit_on::<Real, V>(name, visitor)
+        }
+
+        /// Calls the visitor with the algorithm of this name over the platform `P` and returns what it returned.
+        ///
+        /// # Errors
+        /// When none of the algorithms of this crate has this name.
+        pub fn visit_on<P: Platform, V: Visitor>(name: &str, visitor: V) -> Result<V::Output, NoSuchLock> {
+            $(
+                if name == <crate::$own<P> as Lock>::NAME {
+                    return Ok(visitor.visit::<crate::$own<P>>());
                 }
             )*
             Err(NoSuchLock(name.into()))
@@ -40,22 +64,21 @@ macro_rules! registry {
 
 // A new lock is its file, the `mod` of that file and a line here.
 registry! {
-    crate::Tas,
-    crate::Ttas,
-    crate::Ticket,
-    crate::Mcs,
-    crate::Clh,
-    crate::Futex3State,
-    #[cfg(feature = "foreign")]
-    crate::Std,
-    #[cfg(feature = "foreign")]
-    crate::ParkingLot,
-    #[cfg(feature = "foreign")]
-    crate::Pthread,
-    #[cfg(feature = "foreign")]
-    crate::PthreadPi,
-    #[cfg(feature = "foreign")]
-    crate::Spin,
+    own {
+        Tas,
+        Ttas,
+        Ticket,
+        Mcs,
+        Clh,
+        Futex3State,
+    }
+    foreign {
+        Std,
+        ParkingLot,
+        Pthread,
+        PthreadPi,
+        Spin,
+    }
 }
 
 /// The names of all locks.

@@ -29,7 +29,7 @@ const SYSCTLS: &[&str] = &[
 ];
 
 /// Tunables in debugfs outside its directory `sched`.
-const DEBUGFS_TUNABLES: &[&str] = &["rseq/slice_ext_nsec"];
+const DEBUGFS_TUNABLES: &[&str] = &[crate::SLICE_LENGTH];
 
 /// Files in debugfs' directory `sched` that are reports and no settings.
 const DEBUGFS_REPORTS: &[&str] = &["debug", "domains", "verbose"];

@@ -8,9 +8,11 @@ mod round;
 mod work;
 
 use crate::shared::{self, Semantics, with_shared};
-use crate::{Failure, Trial, Workload};
+use crate::slice::{self, Protocol, Sliced, Slicing};
+use crate::{Failure, Trial, Workload, originals};
 use experiment::Direction::{Higher, Lower};
-use experiment::{Axis, Description, Metric, Parameter, Params, Point};
+use experiment::{Axis, Description, Knob, Metric, Parameter, Params, Point};
+use machine::{Root, SliceCounts};
 use round::{End, Layout, Observe, Plan, Round};
 use std::time::Duration;
 
@@ -38,28 +40,54 @@ impl Workload for GlobalLock {
             metrics: metrics(),
             requirements: vec![
                 "for `lock=pthread-pi`: futexes with priority inheritance (CONFIG_FUTEX_PI)".into(),
+                slice::REQUIREMENT.into(),
             ],
         }
     }
 
+    fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
+        plan(params, &Slicing::new(params)?, trial)?;
+        originals::check(params, self.originals())
+    }
+
+    fn knobs(&self, params: &Params) -> Result<Vec<Knob>, Failure> {
+        slice::knobs(params, &Root::real())
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         let lock = params.text("lock")?;
-        let plan = plan(params, trial)?;
+        let slicing = Slicing::new(params)?;
+        let plan = plan(params, &slicing, trial)?;
         let warmup = shared::warmup(params)?;
         if !warmup.is_zero() {
             play(lock, &Plan { end: End::After(warmup), observe: Observe::Off, ..plan.clone() })?;
         }
+        let counted = SliceCounts::read(&Root::real());
         let round = play(lock, &plan)?;
         figures::check(&plan, &round)?;
-        figures::leave(&round, params.count("total")?, trial)
+        figures::leave(&round, params.count("total")?, trial)?;
+        slicing.leave(round.members.iter().map(|member| member.slices).sum(), counted, trial);
+        Ok(())
     }
 }
 
 fn play(lock: &str, plan: &Plan) -> Result<Round, Failure> {
-    locks::visit(lock, plan).map_err(|error| Failure::Refused(error.to_string()))?
+    let played = match plan.slice {
+        Some(Protocol::Try) => locks::visit_on::<Sliced, _>(lock, plan),
+        Some(Protocol::Section) | None => locks::visit(lock, plan),
+    };
+    played.map_err(|error| Failure::Refused(error.to_string()))?
 }
 
-fn plan(params: &Params, trial: &Trial) -> Result<Plan, Failure> {
+fn plan(params: &Params, slicing: &Slicing, trial: &Trial) -> Result<Plan, Failure> {
+    let lock = params.text("lock")?;
+    if slicing.asked_protocol() == Some(Protocol::Try) && !locks::own_names().contains(&lock) {
+        return Err(Failure::Refused(format!(
+            "slice-protocol=try needs a lock that takes its request back while it waits, and lock={lock} does not; take one \
+             of {}, or slice-protocol=section",
+            locks::own_names().join(", ")
+        )));
+    }
     let threads = trial.count()?;
     if !(1..=THREADS_MAX).contains(&threads) {
         return Err(Failure::Refused(format!("{threads} threads: take from 1 to {THREADS_MAX}")));
@@ -89,12 +117,13 @@ fn plan(params: &Params, trial: &Trial) -> Result<Plan, Failure> {
             "waits" => Observe::Waits,
             _ => Observe::Off,
         },
+        slice: slicing.protocol(),
         seed: trial.seed(),
     })
 }
 
 fn parameters() -> Vec<Parameter> {
-    vec![
+    let mut own = vec![
         Parameter::choice("lock", &locks::names(), "which lock; `kduel list locks` says what each is"),
         Parameter::integer(
             "total",
@@ -141,7 +170,9 @@ fn parameters() -> Vec<Parameter> {
             "what is recorded about each section, at a cost inside the loop: nothing, who owns the lock, or how \
              long it was waited for",
         ),
-    ]
+    ];
+    own.extend(slice::parameters());
+    own
 }
 
 fn metrics() -> Vec<Metric> {

@@ -33,11 +33,13 @@ pub mod process_crew;
 mod processes;
 mod random;
 mod registry;
+mod rseq;
 mod scale;
 mod schbench;
 mod sched;
 pub mod shared;
 mod shared_memory;
+mod slice;
 mod sole_writer;
 mod stream;
 mod sys;
@@ -53,9 +55,10 @@ mod words;
 pub use failure::Failure;
 pub use originals::Original;
 pub use registry::{all, find, names};
+pub use rseq::check_rseq;
 pub use trial::Trial;
 
-use experiment::{Description, Params};
+use experiment::{Description, Knob, Params};
 use std::collections::BTreeMap;
 
 /// A named program with parameters that does work and yields metrics.
@@ -81,6 +84,14 @@ pub trait Workload: Sync {
     /// What stands against it, and what would change that.
     fn check(&self, params: &Params, _trial: &Trial) -> Result<(), Failure> {
         originals::check(params, self.originals())
+    }
+
+    /// The settings of the machine that these parameters need, to be turned for the trial and put back behind it.
+    ///
+    /// # Errors
+    /// When a value cannot be meant.
+    fn knobs(&self, _params: &Params) -> Result<Vec<Knob>, Failure> {
+        Ok(Vec::new())
     }
 
     /// Does the work once for the point of `trial` and leaves its samples there. Called in a process of its

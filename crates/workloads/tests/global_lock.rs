@@ -85,6 +85,51 @@ fn warmup_is_not_measured() {
 }
 
 #[test]
+fn l5_with_and_without_the_slice_extension_the_work_adds_up_and_the_evidence_is_left() {
+    let here = rseq_slice::Slice::enable().err();
+    for lock in locks::own_names() {
+        for (protocol, count, observe) in
+            [("section", "split", "off"), ("try", "split", "off"), ("try", "claim", "owners")]
+        {
+            let set = [
+                ("lock", lock),
+                ("slice", "on"),
+                ("slice-protocol", protocol),
+                ("count", count),
+                ("observe", observe),
+                ("total", "1000"),
+                ("warmup", "0.001"),
+            ];
+            let Outcome::Done { samples, counters, evidence, .. } = outcome("2", &set).unwrap() else {
+                panic!("the trial is missing")
+            };
+            assert!(samples["rate"][0] > 0.0);
+            let [evidence] = evidence.as_slice() else { panic!("{evidence:?}") };
+            match &here {
+                Some(absent) => {
+                    assert_eq!((evidence.ran, &evidence.seen), (false, &absent.to_string()));
+                    assert!(!counters.contains_key("slice requests"), "{counters:?}");
+                }
+                None => {
+                    let requests = counters["slice requests"];
+                    let exact = protocol == "section" && count == "split";
+                    assert!(if exact { requests == 1000.0 } else { requests >= 1000.0 }, "{requests}");
+                    let of = |name: &str| counters[&format!("slice {name}")];
+                    assert_eq!(of("grants"), of("yields") + of("revocations"));
+                    assert_eq!(evidence.ran, of("grants") > 0.0);
+                }
+            }
+        }
+    }
+    let Outcome::Done { samples, .. } =
+        outcome("2", &[("lock", "std"), ("slice", "on"), ("total", "100")]).unwrap()
+    else {
+        panic!("the trial is missing")
+    };
+    assert!(samples["rate"][0] > 0.0);
+}
+
+#[test]
 fn what_cannot_be_meant_is_a_clear_error() {
     let workload = find("global-lock").unwrap();
     for point in ["0", "-1", "many", "1.5", "99999999999"] {
@@ -94,5 +139,8 @@ fn what_cannot_be_meant_is_a_clear_error() {
     let refused = |set: &[(&str, &str)]| outcome("4", set).unwrap_err().to_string();
     assert!(refused(&[("total", "3")]).contains("raise `total`"));
     assert!(refused(&[("lock", "tass")]).contains("`tas`"));
+    assert!(refused(&[("slice", "5us")]).contains("such as 20000"));
+    let foreign = [("slice", "on"), ("slice-protocol", "try"), ("lock", "std")];
+    assert!(refused(&foreign).contains("one of tas, ttas,"));
     assert!(matches!(outcome("1", &[("seconds", "-1")]), Err(Failure::Param(ParamError::Value { .. }))));
 }

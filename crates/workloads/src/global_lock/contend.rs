@@ -3,6 +3,7 @@
 use super::observer::Observer;
 use super::place::Place;
 use super::work::Work;
+use crate::slice::Extension;
 use locks::{Guarded, Lock};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,8 +16,8 @@ pub struct Protected<S> {
     pub observed: S,
 }
 
-/// The measured loop. Every kind of lock, place, quota, work and observer makes a loop of its own, in which nothing
-/// is decided that was known before. Returns how many sections this thread did.
+/// The measured loop. Every kind of lock, place, quota, work, observer and extension makes a loop of its own, in which
+/// nothing is decided that was known before. Returns how many sections this thread did.
 #[inline(never)]
 pub fn contend<L: Lock, O: Observer, P: Place<Protected<O::Shared>>>(
     shared: &Guarded<L, P>,
@@ -24,10 +25,12 @@ pub fn contend<L: Lock, O: Observer, P: Place<Protected<O::Shared>>>(
     quota: impl Quota,
     mut work: impl Work,
     observer: &mut O,
+    extension: impl Extension,
 ) -> u64 {
     let mut done = 0;
     while quota.more(done) {
         observer.wants();
+        extension.request();
         let counted = shared.with(context, |place| {
             let protected = place.get();
             if !quota.admits(protected.count) {
@@ -38,6 +41,7 @@ pub fn contend<L: Lock, O: Observer, P: Place<Protected<O::Shared>>>(
             work.hold();
             true
         });
+        extension.finish();
         if !counted {
             break;
         }
@@ -54,9 +58,12 @@ pub fn contend_uncounted<L: Lock, P>(
     context: &mut L::Context,
     more: impl Fn() -> bool,
     mut work: impl Work,
+    extension: impl Extension,
 ) {
     while more() {
+        extension.request();
         shared.with(context, |_| work.hold());
+        extension.finish();
         work.think();
     }
 }

@@ -73,6 +73,7 @@ mod tests {
     use super::super::round::{Layout, Observe};
     use super::*;
     use crate::no_lock::NoLock;
+    use crate::slice::Used;
     use locks::{Lock, Tas, Unavailable, Visitor};
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -87,6 +88,7 @@ mod tests {
             hold: 0,
             think: 0,
             observe: Observe::Off,
+            slice: None,
             seed: 1,
         }
     }
@@ -163,7 +165,7 @@ mod tests {
     }
 
     fn member(sections: u64, finished_ns: u64) -> Member {
-        Member { sections, finished_ns, cpu_ns: 500, waits: None }
+        Member { sections, finished_ns, cpu_ns: 500, waits: None, slices: Used::default() }
     }
 
     fn figures(members: Vec<Member>, total: u64) -> BTreeMap<String, Vec<f64>> {

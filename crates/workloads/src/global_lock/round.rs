@@ -5,6 +5,7 @@ use super::observer::{ByOwner, ByWait, Observer, Off, Owners};
 use super::place::{Alone, Apart, Beside, Place};
 use super::work::{Idle, Units, Work};
 use crate::crew::{self, Gate};
+use crate::slice::{self, Extension, Own, Protocol, Unasked, Used};
 use crate::{Failure, clock};
 use locks::{Guarded, Lock, Visitor};
 use stats::Histogram;
@@ -30,6 +31,8 @@ pub struct Plan {
     pub think: u64,
     /// What is recorded.
     pub observe: Observe,
+    /// When the threads ask for more time, where they do.
+    pub slice: Option<Protocol>,
     /// What the units of work begin with.
     pub seed: u64,
 }
@@ -91,6 +94,8 @@ pub struct Member {
     pub cpu_ns: u64,
     /// How long it waited for its sections, where that was recorded.
     pub waits: Option<Histogram>,
+    /// What became of its requests for more time.
+    pub slices: Used,
 }
 
 /// Plays the round with the lock of this type.
@@ -123,13 +128,16 @@ impl Plan {
         };
         let (opened_ns, members) = crew::run(
             self.threads,
-            |index, gate| {
-                if O::IS_OFF && self.hold == 0 && self.think == 0 {
-                    scene.member::<O>(self, index, gate, Idle)
-                } else {
-                    let state = (self.seed ^ (index as u64 + 1)) | 1 << 63;
-                    scene.member::<O>(self, index, gate, Units { hold: self.hold, think: self.think, state })
-                }
+            |index, gate| match self.slice {
+                None => scene.member::<O>(self, index, gate, Unasked, None),
+                Some(_) => slice::of_this_thread(|own| match own {
+                    Ok(own) => scene.member::<O>(self, index, gate, own.handle(), Some(own)),
+                    Err(failure) => {
+                        // Others may wait for all to arrive.
+                        scene.arrived.0.fetch_add(1, Ordering::Relaxed);
+                        gate.wait().then_some(Err(failure))
+                    }
+                }),
             },
             |gate| {
                 let opened_ns = clock::now_ns();
@@ -146,7 +154,8 @@ impl Plan {
         )?;
         let mut place = scene.shared.0.into_inner();
         let protected = place.get();
-        let (began_ns, members): (Vec<u64>, Vec<Member>) = members.into_iter().flatten().unzip();
+        let members = members.into_iter().flatten().collect::<Result<Vec<(u64, Member)>, Failure>>()?;
+        let (began_ns, members): (Vec<u64>, Vec<Member>) = members.into_iter().unzip();
         let finished_ns = || members.iter().map(|member| member.finished_ns);
         let ended_ns = match self.end {
             End::Claim(_) if self.steady => finished_ns().min(),
@@ -180,38 +189,67 @@ impl<L: Lock, P> Scene<L, P> {
         self.arrived.0.load(Ordering::Relaxed) == plan.threads
     }
 
-    /// What one thread does, and when it began; nothing if the crew could not be completed.
+    /// What one thread does, and when it began; nothing if the crew could not be completed. `own` is what counts the
+    /// requests of its extension.
     fn member<O: Observer>(
         &self,
         plan: &Plan,
         index: usize,
         gate: &Gate,
+        extension: impl Extension,
+        own: Option<&Own>,
+    ) -> Option<Result<(u64, Member), Failure>>
+    where
+        P: Place<Protected<O::Shared>>,
+    {
+        if O::IS_OFF && plan.hold == 0 && plan.think == 0 {
+            self.member_with::<O>(plan, index, gate, Idle, extension, own)
+        } else {
+            let state = (plan.seed ^ (index as u64 + 1)) | 1 << 63;
+            let units = Units { hold: plan.hold, think: plan.think, state };
+            self.member_with::<O>(plan, index, gate, units, extension, own)
+        }
+    }
+
+    fn member_with<O: Observer>(
+        &self,
+        plan: &Plan,
+        index: usize,
+        gate: &Gate,
         work: impl Work,
-    ) -> Option<(u64, Member)>
+        extension: impl Extension,
+        own: Option<&Own>,
+    ) -> Option<Result<(u64, Member), Failure>>
     where
         P: Place<Protected<O::Shared>>,
     {
         let (shared, stop) = (&self.shared.0, &self.stop.0);
         let mut context = L::Context::default();
         let mut observer = O::new(index);
+        let used = |sections: u64| own.map_or(Used::default(), |own| own.used(sections));
         if !gate.wait() {
             return None;
         }
         if plan.steady {
             self.arrived.0.fetch_add(1, Ordering::Relaxed);
-            contend_uncounted(shared, &mut context, || !self.all_arrived(plan), work);
+            contend_uncounted(shared, &mut context, || !self.all_arrived(plan), work, extension);
         }
+        let used_before = used(0);
         let cpu_before_ns = clock::thread_cpu_ns();
         let began_ns = clock::now_ns();
+        let (context, watch) = (&mut context, &mut observer);
         let sections = match plan.end {
             End::Split(total) => {
-                contend(shared, &mut context, Share(plan.share(total, index)), work, &mut observer)
+                contend(shared, context, Share(plan.share(total, index)), work, watch, extension)
             }
-            End::Claim(total) => contend(shared, &mut context, Claim(total), work, &mut observer),
-            End::After(_) => contend(shared, &mut context, Until(stop), work, &mut observer),
+            End::Claim(total) => contend(shared, context, Claim(total), work, watch, extension),
+            End::After(_) => contend(shared, context, Until(stop), work, watch, extension),
         };
         let finished_ns = clock::now_ns();
         let cpu_ns = clock::thread_cpu_ns() - cpu_before_ns;
-        Some((began_ns, Member { sections, finished_ns, cpu_ns, waits: observer.waits() }))
+        // The one that found the total reached was a request, too.
+        let requests = sections + u64::from(matches!(plan.end, End::Claim(_)));
+        let slices = used(requests).since(used_before);
+        Some(Ok((began_ns, Member { sections, finished_ns, cpu_ns, waits: observer.waits(), slices })))
     }
 }

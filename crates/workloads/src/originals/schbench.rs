@@ -124,6 +124,11 @@ pub fn new_arguments(params: &Params, trial: &Trial) -> Result<Vec<String>, Fail
             "schbench does not write its matrices; leave out `touch`, or take via=kduel".into(),
         ));
     }
+    if params.text("slice")? != "off" {
+        return Err(Failure::Refused(
+            "schbench knows nothing of the time slice extension; leave out `slice`, or take via=kduel".into(),
+        ));
+    }
     for (option, name) in [("-F", "cache-footprint-kb"), ("-n", "operations"), ("-s", "sleep-us")] {
         arguments.push(format!("{option}{}", params.count(name)?));
     }

@@ -24,10 +24,11 @@ impl CpuLocks {
     }
 
     /// Takes the lock of the CPU that the thread is on when it has got it; `None` if `gives_up` became true meanwhile.
+    /// `pause` is what it does between two tries.
     ///
     /// # Errors
     /// When the thread is on a CPU that the trial may not use.
-    pub fn lock(&self, gives_up: impl Fn() -> bool) -> Result<Option<Locked<'_>>, Failure> {
+    pub fn lock(&self, gives_up: impl Fn() -> bool, pause: impl Fn()) -> Result<Option<Locked<'_>>, Failure> {
         loop {
             let cpu = sched_getcpu();
             let lock = self.of(cpu)?;
@@ -35,7 +36,7 @@ impl CpuLocks {
                 if gives_up() {
                     return Ok(None);
                 }
-                std::hint::spin_loop();
+                pause();
             }
             let locked = Locked(lock);
             if sched_getcpu() == cpu {
@@ -80,7 +81,7 @@ mod tests {
         let cpus = machine::cpus::allowed().unwrap().to_vec();
         let locks = CpuLocks::new(&cpus, Semantics::Strict);
         for _ in 0..2 {
-            assert!(locks.lock(|| false).unwrap().is_some());
+            assert!(locks.lock(|| false, || ()).unwrap().is_some());
         }
         assert!(locks.bytes.iter().all(|byte| byte.load(Ordering::Relaxed) == 0));
     }
@@ -92,6 +93,6 @@ mod tests {
         for byte in &locks.bytes {
             byte.store(1, Ordering::Relaxed);
         }
-        assert!(locks.lock(|| true).unwrap().is_none());
+        assert!(locks.lock(|| true, || ()).unwrap().is_none());
     }
 }

@@ -5,8 +5,10 @@ mod requests;
 use super::latencies::{Figure, What, metrics};
 use super::{ORIGINALS, axis, durations, parameters, pipe_metrics, rps_metric};
 use crate::shared::{Semantics, room_for, with_shared};
+use crate::slice::{self, Slicing};
 use crate::{Failure, Original, Trial, Workload, originals};
-use experiment::{Description, Direction, Metric, Parameter, Params, Statistic};
+use experiment::{Description, Direction, Knob, Metric, Parameter, Params, Statistic};
+use machine::{Root, SliceCounts};
 use requests::{Done, Plan};
 use std::collections::BTreeMap;
 
@@ -74,6 +76,7 @@ impl Workload for Schbench {
             requirements: vec![
                 "message-threads x (workers + 1) threads".into(),
                 "a schbench of 2023-04 or later on PATH for `via`".into(),
+                slice::REQUIREMENT.into(),
             ],
         }
     }
@@ -84,21 +87,29 @@ impl Workload for Schbench {
 
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
-        let plan = Plan::new(params, trial)?;
+        let plan = Plan::new(params, &Slicing::new(params)?, trial)?;
         plan.make_room()?;
         super::check(params, &plan.shape, || originals::schbench::new_arguments(params, trial))
     }
 
+    fn knobs(&self, params: &Params) -> Result<Vec<Knob>, Failure> {
+        slice::knobs(params, &Root::real())
+    }
+
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
-        let plan = Plan::new(params, trial)?;
+        let slicing = Slicing::new(params)?;
+        let plan = Plan::new(params, &slicing, trial)?;
         if originals::wanted(params, ORIGINALS)?.is_some() {
             return originals::schbench::run_new(params, trial);
         }
         room_for(plan.shape.threads(), 0, 0)?;
         plan.make_room()?;
+        let counted = SliceCounts::read(&Root::real());
         let done = plan.run(params)?;
-        done.leave(&plan, params, trial)
+        done.leave(&plan, params, trial)?;
+        slicing.leave(done.slices, counted, trial);
+        Ok(())
     }
 }
 
@@ -142,6 +153,7 @@ fn own_parameters() -> Vec<Parameter> {
         ),
         Parameter::text("worker-cpus", "", "CPUs on which workers run, or `auto`"),
     ]);
+    own.extend(slice::parameters());
     with_shared(own, ORIGINALS)
 }
 
@@ -280,7 +292,9 @@ pub mod tests {
     /// The wake-up and the request latencies of all workers, with each of them kept.
     pub fn latencies(workers: u64, set: &[(&str, &str)]) -> Result<(Latencies, Latencies), Failure> {
         let (params, trial) = prepared(&Schbench, workers, set)?;
-        Plan::new(&params, &trial)?.run(&params).map(|done| (done.wakeups, done.requests))
+        Plan::new(&params, &Slicing::new(&params)?, &trial)?
+            .run(&params)
+            .map(|done| (done.wakeups, done.requests))
     }
 
     #[test]

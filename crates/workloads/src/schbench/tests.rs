@@ -100,6 +100,8 @@ fn every_mode_of_the_new_one_yields_all_its_metrics_and_leaves_nothing() {
             vec![("rps", "100"), ("runtime", "1.1")],
             vec![("calibrate", "on"), ("split", "50")],
             vec![("locking", "off"), ("operations", "0"), ("sleep-us", "0")],
+            // Also where the kernel has no such thing.
+            vec![("slice", "on"), ("slice-protocol", "try")],
         ];
         run_all(&Schbench, &NEW, &modes);
     });
@@ -370,6 +372,9 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         (&Schbench, vec![("worker-cpus", "70000")], "worker-cpus=70000"),
         (&Schbench, vec![("cache-footprint-kb", "1_000_000_000")], "matrices of all workers do not fit"),
         (&Schbench, vec![("via", "schbench"), ("touch", "on")], "leave out `touch`"),
+        (&Schbench, vec![("via", "schbench"), ("slice", "on")], "leave out `slice`"),
+        (&Schbench, vec![("locking", "off"), ("slice", "on")], "these take none"),
+        (&Schbench, vec![("slice", "often")], "slice=often cannot be"),
         (&Schbench, vec![("via", "schbench"), ("warmup", "5"), ("runtime", "20")], "less than 30 s"),
     ] {
         let error = run(workload, 1, &set).unwrap_err().to_string();

@@ -10,10 +10,12 @@ use crate::schbench::places::Places;
 use crate::schbench::stage::{Answer, Seat, Shape, Stage};
 use crate::schbench::{broken, durations, first_rps, merge, sched_delay};
 use crate::shared::{Semantics, memory_for, semantics};
+use crate::slice::{self, Own, Protocol, Slicing, Used};
 use crate::sole_writer::add;
 use crate::{Failure, Trial};
 use experiment::Params;
 use rustix::io::Errno;
+use std::hint::spin_loop;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
@@ -33,6 +35,8 @@ pub struct Plan {
     work: Work,
     locking: bool,
     calibrate: bool,
+    /// When workers ask for more time, where they do.
+    slice: Option<Protocol>,
     places: Places,
     cpus: Vec<u32>,
 }
@@ -48,7 +52,7 @@ struct Work {
 }
 
 impl Plan {
-    pub fn new(params: &Params, trial: &Trial) -> Result<Plan, Failure> {
+    pub fn new(params: &Params, slicing: &Slicing, trial: &Trial) -> Result<Plan, Failure> {
         let semantics = semantics(params)?;
         let message_threads = params.count("message-threads")? as usize;
         let shape = Shape {
@@ -74,6 +78,14 @@ impl Plan {
         let split = params.count("split")?;
         let own = |whole: u64| whole * split / 100;
         let calibrate = params.flag("calibrate")?;
+        let locking = params.flag("locking")? && !calibrate;
+        if slicing.asked_protocol().is_some() && (!locking || shape.pipe_bytes > 0) {
+            return Err(Failure::Refused(
+                "slice is for workers that hold a lock, and these take none; leave out `slice`, or `locking=off`, `calibrate` \
+                 and `pipe`"
+                    .into(),
+            ));
+        }
         Ok(Plan {
             semantics,
             shape,
@@ -85,8 +97,9 @@ impl Plan {
                 common_operations: operations - own(operations),
                 touch: params.flag("touch")? || semantics == Semantics::Strict,
             },
-            locking: params.flag("locking")? && !calibrate,
+            locking,
             calibrate,
+            slice: slicing.protocol(),
             places: Places::new(
                 params.text("message-cpus")?,
                 params.text("worker-cpus")?,
@@ -130,9 +143,18 @@ impl Plan {
             },
             || {
                 self.places.pin_worker()?;
+                if self.slice.is_some() {
+                    slice::of_this_thread(|own| own.map(|_| ()))?;
+                }
                 Matrices::new(self.work.own_bytes, self.work.touch)
             },
-            |seat, own| self.serve(&stage, seat, own, &common, locks.as_ref()),
+            |seat, matrices| {
+                let serve = |own| self.serve(&stage, seat, &matrices, &common, locks.as_ref(), own);
+                match self.slice {
+                    None => serve(None),
+                    Some(_) => slice::of_this_thread(|own| serve(Some(own?))),
+                }
+            },
         )?;
         if self.work.common_operations > 0 && self.shape.pipe_bytes == 0 && stage.loops() > 0 {
             common.check()?;
@@ -141,6 +163,7 @@ impl Plan {
             wakeups: merge(workers.iter().map(|worker| &worker.wakeups)),
             requests: merge(workers.iter().map(|worker| &worker.requests)),
             cut_off: workers.iter().map(|worker| worker.cut_off).sum(),
+            slices: workers.iter().map(|worker| worker.slices).sum(),
             message_delay_us: sched_delay::mean_of_threads(
                 message_delays_us.into_inner().unwrap_or_else(PoisonError::into_inner),
             ),
@@ -150,14 +173,15 @@ impl Plan {
         })
     }
 
-    /// What a worker does.
+    /// What a worker does. `matrices` are its own, and `own` is how it asks for more time, if it does.
     fn serve(
         &self,
         stage: &Stage,
         seat: Seat<'_>,
-        own: Matrices,
+        matrices: &Matrices,
         common: &Matrices,
         locks: Option<&CpuLocks>,
+        own: Option<&Own>,
     ) -> Result<Served, Failure> {
         let counts = &seat.worker.counts;
         let mut served = Served::default();
@@ -192,7 +216,11 @@ impl Plan {
                     } else if self.semantics == Semantics::Strict && *issued_ns > 0 {
                         began_ns = *issued_ns;
                     }
-                    done = self.multiply(stage, &own, common, locks)?;
+                    let multiply = || self.multiply(stage, matrices, common, locks, own);
+                    done = match own {
+                        None => multiply()?,
+                        Some(own) => own.during(multiply)?,
+                    };
                 }
                 let ended_ns = stage.stamp_ns();
                 add(if done { &counts.loops } else { &counts.given_up }, 1);
@@ -203,9 +231,10 @@ impl Plan {
             }
         }
         if self.work.own_operations > 0 && counts.loops.load(Relaxed) > 0 && self.shape.pipe_bytes == 0 {
-            own.check()?;
+            matrices.check()?;
         }
-        Ok(Served { delay_us: sched_delay::own_us(), ..served })
+        let slices = own.map_or(Used::default(), |own| own.used(0));
+        Ok(Served { delay_us: sched_delay::own_us(), slices, ..served })
     }
 
     /// The work of a request, with the lock of the CPU held. False if all threads are to leave before that is free: with
@@ -213,19 +242,24 @@ impl Plan {
     fn multiply(
         &self,
         stage: &Stage,
-        own: &Matrices,
+        matrices: &Matrices,
         common: &Matrices,
         locks: Option<&CpuLocks>,
+        own: Option<&Own>,
     ) -> Result<bool, Failure> {
+        let pause = || match own.filter(|_| self.slice == Some(Protocol::Try)) {
+            Some(own) => own.waiting(spin_loop),
+            None => spin_loop(),
+        };
         let _locked: Option<Locked<'_>> = match locks {
             None => None,
-            Some(locks) => match locks.lock(|| stage.is_stopping())? {
+            Some(locks) => match locks.lock(|| stage.is_stopping(), pause)? {
                 None => return Ok(false),
                 locked => locked,
             },
         };
         for _ in 0..self.work.own_operations {
-            own.multiply();
+            matrices.multiply();
         }
         for _ in 0..self.work.common_operations {
             common.multiply();
@@ -286,6 +320,7 @@ struct Served {
     requests: Latencies,
     cut_off: u64,
     delay_us: Option<f64>,
+    slices: Used,
 }
 
 /// What all threads leave behind.
@@ -294,6 +329,8 @@ pub struct Done {
     pub requests: Latencies,
     /// Latencies among them of requests that were given up when all threads were to leave.
     pub cut_off: u64,
+    /// What became of the workers' requests for more time.
+    pub slices: Used,
     pub message_delay_us: Option<f64>,
     pub worker_delay_us: Option<f64>,
     /// Requests since the start.
