@@ -1,6 +1,6 @@
 use crate::counts::Counts;
 use crate::live::Live;
-use crate::{Analysis, State, aa, boots, cells, facts, imported, notices, tables};
+use crate::{Analysis, State, aa, boots, cells, facts, features, imported, notices, tables};
 use experiment::{Ending, Missing, Record};
 use journal::Run;
 
@@ -55,6 +55,7 @@ pub fn analyse(run: &Run) -> Analysis {
         state,
         unasked: facts::unasked(&header.experiment, &facts),
         facts,
+        features: features::of(header, &run.records),
         tables,
         boots: boots::of(header, &run.records),
         aa,

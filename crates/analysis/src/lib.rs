@@ -27,6 +27,7 @@ mod contest;
 mod counts;
 mod describe;
 mod facts;
+mod features;
 mod imported;
 mod live;
 mod looks;

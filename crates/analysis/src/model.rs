@@ -12,6 +12,8 @@ pub struct Analysis {
     pub facts: Vec<(String, Facts)>,
     /// Facts that differ between variants though nobody asked for it: name, then the value per variant.
     pub unasked: Vec<Difference>,
+    /// What trials saw of the features that variants turn on.
+    pub features: Vec<Feature>,
     /// One table per workload and metric, in the order of the experiment.
     pub tables: Vec<Table>,
     /// The kernels that were booted; none where no variant was.
@@ -62,6 +64,23 @@ pub struct Difference {
     pub fact: String,
     /// Its value per variant, in the order of the variants.
     pub values: Vec<Option<String>>,
+}
+
+/// What the trials of a workload under a variant saw of a feature that it turns on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Feature {
+    /// The label of the workload.
+    pub workload: String,
+    /// The variant.
+    pub variant: String,
+    /// The feature, in the words of the knob.
+    pub feature: String,
+    /// Trials that looked for it.
+    pub trials: usize,
+    /// Those of them in which it ran.
+    pub ran: usize,
+    /// What was seen in the last of the trials in which it ran, or in the last one if it never did.
+    pub seen: String,
 }
 
 /// One workload and one metric: a row per point, a cell per variant.

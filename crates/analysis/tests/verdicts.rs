@@ -248,6 +248,9 @@ fn a_feature_that_never_ran_is_not_exercised_and_never_the_same() {
     for block in 1..=8 {
         slower.push(trial(block, 1, "slice", with_evidence(1.4, false)));
     }
+    let features = slower.analyse().features;
+    assert_eq!(features.len(), 1);
+    assert_eq!((features[0].variant.as_str(), features[0].ran, features[0].trials), ("slice", 0, 8));
     let cell = slower.last_cell();
     assert_eq!(cell.verdict, Verdict::NotExercised);
     assert!(cell.reason.contains("never ran: 0 grants; yet time +40.00 %"), "{}", cell.reason);

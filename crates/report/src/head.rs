@@ -5,7 +5,7 @@ use crate::boots;
 use crate::document::Block;
 use crate::figures::{JUDGED, counted, signed_pct, trimmed, verdict_word};
 use crate::reader::NOTES;
-use analysis::{Analysis, Cell, Effect, Row, State, Table, Verdict};
+use analysis::{Analysis, Cell, Effect, Feature, Row, State, Table, Verdict};
 use experiment::{Experiment, Facts, Imported};
 use std::collections::BTreeMap;
 
@@ -22,6 +22,10 @@ pub(crate) fn blocks(analysis: &Analysis) -> Vec<Block> {
     if !analysis.unasked.is_empty() {
         blocks.push(Block::Section("Differences between the variants that nobody asked for".into()));
         blocks.push(Block::Items(unasked(analysis)));
+    }
+    if !analysis.features.is_empty() {
+        blocks.push(Block::Section("What was turned on, and whether it ran".into()));
+        blocks.push(Block::Items(analysis.features.iter().map(feature).collect()));
     }
     let notices = notices(analysis);
     if !notices.is_empty() {
@@ -144,6 +148,16 @@ fn unasked(analysis: &Analysis) -> Vec<String> {
         format!("{}: {}", difference.fact, values.collect::<Vec<String>>().join(", "))
     };
     analysis.unasked.iter().map(line).collect()
+}
+
+/// Whether a feature ran: `slice, global-lock: slice=on ran in 24 of 24 trials; the last one: 270 grants`.
+fn feature(feature: &Feature) -> String {
+    let Feature { workload, variant, feature, trials, ran, seen } = feature;
+    let (ran, last) = match ran {
+        0 => ("none".to_string(), "the last one"),
+        ran => (ran.to_string(), "the last of them"),
+    };
+    format!("{variant}, {workload}: {feature} ran in {ran} of {}; {last}: {seen}", counted(*trials, "trial"))
 }
 
 /// What readers must know: what yielded nothing, and the analysis's own notices.

@@ -5,7 +5,7 @@
 mod common;
 
 use analysis::{Analysis, State};
-use common::{absent, analysis_of, global_lock, hackbench, reference, run, table, time};
+use common::{absent, analysis_of, feature, global_lock, hackbench, reference, run, table, time};
 use experiment::Missing;
 use report::{Format, Options, import, render};
 use serde_json::Value;
@@ -116,6 +116,7 @@ fn every_kind_of_run_fits_the_schema() {
     broken.state = State::Interrupted("SIGINT".into());
     broken.unasked =
         vec![analysis::Difference { fact: "microcode".into(), values: vec![Some("0x1".into()), None] }];
+    broken.features = vec![feature("slice=on", 0, "no grant")];
     broken.missing = vec![("hang: it passed its deadline".into(), 3)];
     broken.tables[0].rows[0].cells[1] = absent("patched", "signal: SIGSEGV");
     broken.tables[0].tick = Some(1e-6);

@@ -5,7 +5,9 @@
 mod common;
 
 use analysis::{Analysis, Difference, State, Verdict};
-use common::{absent, assert_mailable, description, global_lock, golden, hackbench, run, table, time};
+use common::{
+    absent, assert_mailable, description, feature, global_lock, golden, hackbench, run, table, time,
+};
 use experiment::{Direction, Metric, Missing};
 use report::{Format, Options, ReportError, Style, render};
 
@@ -164,6 +166,7 @@ fn what_a_reader_must_know_stands_above_the_tables() {
     let mut analysis = hackbench();
     analysis.state = State::Interrupted("SIGINT".into());
     analysis.unasked = vec![Difference { fact: "microcode".into(), values: vec![Some("0x1".into()), None] }];
+    analysis.features = vec![feature("slice=on", 5, "7 grants"), feature("proxy=on", 0, "no sign of it")];
     analysis.notices = vec!["the run was interrupted (SIGINT): 8 of 10 blocks are there".into()];
     analysis.missing = vec![("hang: it passed its deadline of 600 s".into(), 3)];
     let aa = analysis.aa.as_mut().unwrap();
@@ -172,6 +175,8 @@ fn what_a_reader_must_know_stands_above_the_tables() {
     let (above, _) = text.split_once("o Benchmark results").unwrap();
     for wanted in [
         "- microcode: base `0x1`, patched `not known`",
+        "- patched, hackbench: slice=on ran in 5 of 8 trials; the last of them: 7 grants",
+        "- patched, hackbench: proxy=on ran in none of 8 trials; the last one: no sign of it",
         "- the run was interrupted (SIGINT): 8 of 10 blocks are there",
         "- 3 of 48 trials yielded nothing: 3 x hang: it passed its deadline of 600 s.",
         "This machine cannot be trusted for this workload today",

@@ -1,7 +1,7 @@
 //! One JSON object with every cell. `docs/json.md` says what its fields mean, `docs/json.schema.json` is their schema.
 
 use crate::{Options, ReportError};
-use analysis::{AaPair, Analysis, BlockValue, Effect, State, Table, Verdict};
+use analysis::{AaPair, Analysis, BlockValue, Effect, Feature, State, Table, Verdict};
 use experiment::{BootSpec, Direction, Facts, Imported, Knob, Known, Statistic};
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
@@ -46,6 +46,7 @@ struct Report<'a> {
     aa_missing: Option<&'a str>,
     notices: &'a [String],
     unasked: Vec<Unasked<'a>>,
+    features: &'a [Feature],
     facts: BTreeMap<&'a str, &'a Facts>,
     imported: Option<&'a Imported>,
     boots: Option<BootsOut<'a>>,
@@ -172,6 +173,7 @@ fn run<'a>(analysis: &'a Analysis) -> Report<'a> {
                     .collect(),
             })
             .collect(),
+        features: &analysis.features,
         facts: analysis.facts.iter().map(|(name, facts)| (name.as_str(), facts)).collect(),
         imported: header.imported.as_ref(),
         boots: analysis.boots.as_ref().map(|boots| BootsOut {

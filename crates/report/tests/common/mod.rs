@@ -1,7 +1,7 @@
 //! Analyses built by hand, as the analysis of a journal makes them.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use analysis::{AaPair, AaSummary, Analysis, BlockValue, Cell, Effect, Row, State, Table, Verdict};
+use analysis::{AaPair, AaSummary, Analysis, BlockValue, Cell, Effect, Feature, Row, State, Table, Verdict};
 use experiment::{
     Axis, Blocks, Description, Direction, Entry, Experiment, Facts, Header, Known, Metric, Missing, Point,
     Variant,
@@ -94,6 +94,7 @@ pub fn run(workloads: &[(&str, Description)], variants: &[&str]) -> Analysis {
         },
         state: State::Finished,
         unasked: Vec::new(),
+        features: Vec::new(),
         tables: Vec::new(),
         boots: None,
         aa: Ok(AaSummary { pairs: 2, fired: 0, largest_pct: 0.31, stated_rate: 0.05, distrust: false }),
@@ -232,6 +233,12 @@ pub fn absent(variant: &str, why: &str) -> Cell {
         verdict: Verdict::Missing,
         reason: why.into(),
     }
+}
+
+/// What trials saw of a feature.
+pub fn feature(feature: &str, ran: usize, seen: &str) -> Feature {
+    let [workload, variant] = ["hackbench", "patched"].map(String::from);
+    Feature { workload, variant, feature: feature.into(), trials: 8, ran, seen: seen.into() }
 }
 
 /// hackbench, two variants, two points: worse at the first, the same at the second.
