@@ -57,8 +57,8 @@ pub struct Slicing {
     /// As it was written.
     word: String,
     protocol: Protocol,
-    /// Whose area is used, where the extension was asked for.
-    place: Result<Place, Absent>,
+    /// Whose area is used, where the extension is asked for.
+    place: Option<Result<Place, Absent>>,
 }
 
 impl Slicing {
@@ -73,21 +73,18 @@ impl Slicing {
             "try" => Protocol::Try,
             _ => Protocol::Section,
         };
-        let place = match asked {
-            Asked::Off => Ok(Place::Own),
-            _ => Slice::enable().map(|slice| slice.place()),
-        };
+        let place = (asked != Asked::Off).then(|| Slice::enable().map(|slice| slice.place()));
         Ok(Slicing { asked, word: params.text("slice")?.into(), protocol, place })
     }
 
     /// The protocol that was asked for, whether it can be had or not.
     pub fn asked_protocol(&self) -> Option<Protocol> {
-        (self.asked != Asked::Off).then_some(self.protocol)
+        self.place.as_ref().map(|_| self.protocol)
     }
 
     /// The protocol by which the threads ask for more time; none where they do not.
     pub fn protocol(&self) -> Option<Protocol> {
-        self.asked_protocol().filter(|_| self.place.is_ok())
+        self.place.as_ref().filter(|place| place.is_ok()).map(|_| self.protocol)
     }
 
     /// Leaves in `trial` what became of the requests: `used` as the threads saw it, and as the kernel counted since `before`.
@@ -107,15 +104,15 @@ impl Slicing {
         }
         let by_kernel = kernel.map(|kernel| format!("the kernel counted {} grants", kernel.grants));
         let feature = format!("slice={}", self.word);
-        let place = match (self.asked, &self.place) {
-            (Asked::Off, _) => {
+        let place = match &self.place {
+            None => {
                 if let Some(seen) = by_kernel {
                     trial.evidence(&feature, true, seen);
                 }
                 return;
             }
-            (_, Err(absent)) => return trial.evidence(&feature, false, absent.to_string()),
-            (_, Ok(place)) => place,
+            Some(Err(absent)) => return trial.evidence(&feature, false, absent.to_string()),
+            Some(Ok(place)) => place,
         };
         let Used { requests, grants, yields, revocations } = used;
         for (name, count) in
@@ -237,7 +234,12 @@ mod tests {
 
     #[test]
     fn l5_an_extension_that_granted_nothing_did_not_run() {
-        let with = |place| Slicing { asked: Asked::On, word: "on".into(), protocol: Protocol::Try, place };
+        let with = |place| Slicing {
+            asked: Asked::On,
+            word: "on".into(),
+            protocol: Protocol::Try,
+            place: Some(place),
+        };
         let asked = Used { requests: 9, ..Used::default() };
         let (feature, ran, seen) = evidence(&with(Ok(Place::Own)), asked).unwrap();
         assert_eq!((feature.as_str(), ran), ("slice=on", false));
@@ -267,7 +269,7 @@ mod tests {
             asked: Asked::Of(20_000),
             word: "20000".into(),
             protocol: Protocol::Section,
-            place: Ok(Place::Own),
+            place: Some(Ok(Place::Own)),
         };
         let why = slicing.check_length(&root).unwrap_err();
         assert!(why.contains("run as root with debugfs mounted"), "{why}");
