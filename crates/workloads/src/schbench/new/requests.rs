@@ -149,7 +149,8 @@ impl Plan {
                 Matrices::new(self.work.own_bytes, self.work.touch)
             },
             |seat, matrices| {
-                let serve = |own| self.serve(&stage, seat, &matrices, &common, locks.as_ref(), own);
+                let serve =
+                    |own: Option<&Own>| self.serve(&stage, seat, &matrices, &common, locks.as_ref(), own);
                 match self.slice {
                     None => serve(None),
                     Some(_) => slice::of_this_thread(|own| serve(Some(own?))),
