@@ -11,7 +11,8 @@ use support::Kduel;
 fn it_says_in_words_and_as_json_what_the_machine_can_do() {
     let kduel = Kduel::new();
     let text = kduel.ok(&["doctor"]);
-    for ability in ["KVM", "PMU", "proxy execution", "cgroups", "steal", "space for runs"] {
+    for ability in ["KVM", "PMU", "slice extension", "proxy execution", "cgroups", "steal", "space for runs"]
+    {
         assert!(text.contains(ability), "{ability} is not in\n{text}");
     }
     assert!(!text.contains('\x1b'), "no colour into a pipe");

@@ -169,7 +169,8 @@ fn place(root: &Root, line: &str, mounts: &[Mount]) -> Option<Place> {
                 return None;
             }
             let top = root.path(&mount.point);
-            let own = top.join(below);
+            // Joined with nothing, a path gets a slash at its end.
+            let own = if below.as_os_str().is_empty() { top.clone() } else { top.join(below) };
             let controllers = (!unified).then(|| controllers.clone());
             own.is_dir().then_some(Place { controllers, top, own })
         })

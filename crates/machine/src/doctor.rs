@@ -16,6 +16,7 @@ mod memory;
 mod perf;
 mod perf_event;
 mod proxy;
+mod rseq;
 mod symbols;
 mod tools;
 
@@ -60,7 +61,8 @@ pub fn examine(root: &Root, home: Option<&Path>, guest: Option<&Known<String>>) 
     let mut quiet = cpus::findings(&subject);
     quiet.extend(load);
     quiet.push(clock::finding(&subject));
-    let features = vec![proxy::finding(&subject), futex_hash::finding(root)];
+    let mut features = rseq::findings(root);
+    features.extend([proxy::finding(&subject), futex_hash::finding(root)]);
     let mut room = cgroups::findings(root);
     room.extend(limits::findings(root));
     room.extend([memory::memory(root), memory::space(home)]);

@@ -7,6 +7,9 @@ const LAYOUT: &str = "cgroups";
 const OWN: &str = "groups of trials";
 const QUOTA: &str = "CPU quota";
 
+/// There where systemd runs the machine, and delegates groups to users.
+const SYSTEMD: &str = "run/systemd/system";
+
 pub(super) fn findings(root: &Root) -> Vec<Finding> {
     let groups = Cgroups::of_self(root);
     vec![layout(&groups), own(root, &groups), quota(&groups)]
@@ -49,8 +52,9 @@ fn own(root: &Root, groups: &Result<Cgroups, ReadError>) -> Finding {
                 let place = groups.unified().map_or(String::new(), |own| format!(" in {}", own.display()));
                 Finding::ok(OWN, format!("made one{place} and removed it"))
             }
-            Err(missing) => Finding::no(OWN, missing.to_string())
+            Err(missing) if root.path(SYSTEMD).is_dir() => Finding::no(OWN, missing.to_string())
                 .command("systemd-run --user --scope -p Delegate=yes kduel run ..."),
+            Err(missing) => Finding::no(OWN, missing.to_string()).advice("Run as root."),
         },
     }
 }

@@ -19,9 +19,10 @@ pub(super) fn findings(root: &Root) -> Vec<Finding> {
         let unread = |ability| Finding::unknown(ability, "the limits of this process cannot be read");
         return [TASKS, FILES, SYSTEM_V].map(unread).to_vec();
     };
+    let in_words = |value: u64| if value == u64::MAX { "unlimited".to_string() } else { value.to_string() };
     let of_user = |name: &str| match limit(&limits, name) {
-        Some((u64::MAX, _)) => "unlimited".to_string(),
-        Some((soft, _)) => soft.to_string(),
+        Some((soft, hard)) if soft == hard => in_words(soft),
+        Some((soft, hard)) => format!("{} to {}", in_words(soft), in_words(hard)),
         None => "not known".to_string(),
     };
     let sysctl = |name: &str| match root.text(format!("proc/sys/kernel/{name}")) {
@@ -34,6 +35,7 @@ pub(super) fn findings(root: &Root) -> Vec<Finding> {
         sysctl("threads-max"),
         sysctl("pid_max")
     );
+    // The soft limit is raised where the hard one allows it.
     let files = format!("nofile {}", of_user("Max open files"));
     let objects = format!("sem {}, shmmni {}", sysctl("sem"), sysctl("shmmni"));
 

@@ -25,8 +25,8 @@ pub(super) fn finding(subject: &Subject) -> Finding {
     if !built {
         return Finding::no(ABILITY, format!("{evidence}{logged}"))
             .advice(format!(
-                "Boot a kernel with {OPTION}; it excludes SCHED_CLASS_EXT and PREEMPT_RT, so no distribution has it. \
-                 `cargo xtask kernel` builds one."
+                "Boot a kernel with {OPTION}, which excludes SCHED_CLASS_EXT and PREEMPT_RT. `cargo xtask kernel` \
+                 builds one."
             ));
     }
     match switched(command_line) {
