@@ -2,6 +2,7 @@
 
 use crate::environment;
 use crate::lines::{Lines, wait_readable};
+use crate::requests::Requests;
 use crate::trial::{Order, Report};
 use crate::wire::{Done, TrialRequest};
 use crate::{TOKEN_VARIABLE, TRIAL_ARGUMENT};
@@ -9,7 +10,7 @@ use experiment::{Failure, Outcome};
 use machine::{KernelLog, Root, Snapshot, TrialCgroup};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,11 +52,11 @@ pub(crate) struct Trial {
 impl Trial {
     /// Starts the process. If that fails, the trial is over with the reason.
     pub(crate) fn start(request: &TrialRequest) -> Result<Trial, Box<Done>> {
-        let started_at = Instant::now();
         let root = Root::real();
+        let clocksource = machine::settled_clocksource(&root);
+        let started_at = Instant::now();
         let kernel_log = KernelLog::mark();
         let before = Snapshot::take(&root);
-        let clocksource = machine::clocksource(&root);
         // Where there can be none, the process group and the token have to do.
         let cgroup = TrialCgroup::create(&root).ok();
         Trial::spawn(request, started_at, kernel_log, before, clocksource, cgroup).map_err(|error| {
@@ -126,12 +127,7 @@ impl Trial {
     }
 
     /// Watches until the process has gone, passes its deadline, or the agent must leave.
-    pub(crate) fn watch(
-        mut self,
-        coordinator: BorrowedFd<'_>,
-        requests: &mut Lines,
-        leave: &AtomicBool,
-    ) -> io::Result<Ended> {
+    pub(crate) fn watch(mut self, requests: &mut Requests, leave: &AtomicBool) -> io::Result<Ended> {
         let mut line = None;
         let mut hung = false;
         loop {
@@ -143,17 +139,17 @@ impl Trial {
                 hung = true;
                 break;
             }
-            let mut watched = vec![coordinator, self.pidfd.as_fd()];
+            let mut watched = vec![self.pidfd.as_fd()];
+            watched.extend(requests.stream());
             watched.extend(self.stdout.as_ref().map(AsFd::as_fd));
             watched.extend(self.stderr.as_ref().map(AsFd::as_fd));
             let ready = wait_readable(&watched, self.deadline.min(Instant::now() + GLANCE))?;
-            if ready[0] && (!requests.fill(coordinator)? || requests.next().is_some()) {
-                // The stream has ended, or the one thing that may come now came: shutdown.
+            if requests.stream().is_some() && ready[1] && requests.interrupts()? {
                 self.end_all();
                 return Ok(Ended::ToldToLeave);
             }
             self.listen(&mut line)?;
-            if ready[1] {
+            if ready[0] {
                 let heard_out = Instant::now() + LAST_WORDS;
                 while (self.stdout.is_some() || self.stderr.is_some()) && Instant::now() < heard_out {
                     let mut watched = Vec::new();

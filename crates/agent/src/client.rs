@@ -3,8 +3,10 @@
 use crate::lines::{Lines, wait_readable};
 use crate::wire::{Done, Event, Hello, PROTOCOL, Request, TrialRequest, Work};
 use experiment::{Facts, Knob};
+use std::collections::VecDeque;
+use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,6 +19,8 @@ const GRACE: Duration = Duration::from_secs(15);
 /// How often a waiting coordinator looks whether it was told to stop. A signal ends its sleep, unless it comes just
 /// before; each look takes a CPU from the trial that is measured, so they are few.
 const GLANCE: Duration = Duration::from_secs(1);
+/// How often the file is looked at to which an agent writes that works from a script.
+const GLANCE_AT_FILE: Duration = Duration::from_millis(20);
 
 /// Whether to stop: set once, by a signal or a user, and seen wherever the coordinator waits.
 #[derive(Debug, Clone, Default)]
@@ -75,6 +79,14 @@ pub enum AgentError {
     /// The agent could not do what was asked, and said why.
     #[error("{0}")]
     Refused(String),
+    /// An agent that works from a script was asked something else than what the script has next.
+    #[error("the agent reads from a script that goes on with {next}; it cannot be asked {asked} now")]
+    OffScript {
+        /// The start of the request.
+        asked: String,
+        /// The start of the one that was to come.
+        next: String,
+    },
     /// The stream could not be used.
     #[error("the stream to the agent failed: {0}")]
     Stream(#[from] std::io::Error),
@@ -86,10 +98,18 @@ pub enum AgentError {
 /// An agent, as the coordinator sees it.
 #[derive(Debug)]
 pub struct Client {
-    to: OwnedFd,
-    from: OwnedFd,
+    stream: Stream,
     lines: Lines,
     stop: Stop,
+    slowness: u32,
+}
+
+#[derive(Debug)]
+enum Stream {
+    /// A request goes out when it is made.
+    Live { to: OwnedFd, from: OwnedFd },
+    /// The agent has all requests from its start, and writes its answers to a file.
+    Script { requests: VecDeque<Request>, answers: File, ended: OwnedFd },
 }
 
 impl Client {
@@ -98,14 +118,54 @@ impl Client {
     /// # Errors
     /// When it does not answer or is of another build.
     pub fn greet(to: OwnedFd, from: OwnedFd, stop: Stop) -> Result<Client, AgentError> {
-        let mut client = Client { to, from, lines: Lines::default(), stop };
+        let mut client = Client::over(to, from, stop);
+        client.hello()?;
+        Ok(client)
+    }
+
+    /// An agent behind these two descriptors that may not be there yet, and has to be greeted when it is.
+    pub fn over(to: OwnedFd, from: OwnedFd, stop: Stop) -> Client {
+        Client { stream: Stream::Live { to, from }, lines: Lines::default(), stop, slowness: 1 }
+    }
+
+    /// An agent that has its requests from a script: [`script`] of `requests`. It writes to the file `answers`;
+    /// `ended` is readable when nobody will write there any more. It has to be greeted.
+    pub fn scripted(requests: &[Request], answers: File, ended: OwnedFd, stop: Stop) -> Client {
+        let stream = Stream::Script { requests: script(requests).into(), answers, ended };
+        Client { stream, lines: Lines::default(), stop, slowness: 1 }
+    }
+
+    /// Waits so many times longer for every answer: the agent's machine is emulated.
+    #[must_use]
+    pub fn slowed(self, slowness: u32) -> Client {
+        Client { slowness, ..self }
+    }
+
+    /// Greets the agent.
+    ///
+    /// # Errors
+    /// When it does not answer or is of another build.
+    pub fn hello(&mut self) -> Result<(), AgentError> {
         let doing = "being greeted";
         let ours = Hello::ours();
-        client.send(&Request::Hello(ours.clone()))?;
-        match client.answer(doing, ANSWER)? {
-            Event::Hello(theirs) if theirs == ours && theirs.protocol == PROTOCOL => Ok(client),
+        self.send(&Request::Hello(ours.clone()))?;
+        match self.answer(doing, ANSWER * self.slowness)? {
+            Event::Hello(theirs) if theirs == ours && theirs.protocol == PROTOCOL => Ok(()),
             Event::Hello(theirs) => Err(AgentError::Build { theirs: theirs.build, ours: ours.build }),
             other => Err(out_of_place(doing, &other)),
+        }
+    }
+
+    /// Waits for the first word of a virtual machine, at most until then: its remarks. None while it has not spoken.
+    ///
+    /// # Errors
+    /// When it will not speak any more, or says something else.
+    pub fn first_word(&mut self, until: Instant) -> Result<Option<Vec<String>>, AgentError> {
+        let doing = "starting";
+        match self.hear(doing, until)? {
+            Some(Event::Up { remarks }) => Ok(Some(remarks)),
+            Some(other) => Err(out_of_place(doing, &other)),
+            None => Ok(None),
         }
     }
 
@@ -116,7 +176,7 @@ impl Client {
     pub fn check(&mut self, knobs: &[Knob], work: Vec<Work>) -> Result<Vec<String>, AgentError> {
         let doing = "checking what is asked";
         self.send(&Request::Check { knobs: knobs.to_vec(), work })?;
-        match self.answer(doing, ANSWER)? {
+        match self.answer(doing, ANSWER * self.slowness)? {
             Event::Checked { problems } => Ok(problems),
             other => Err(out_of_place(doing, &other)),
         }
@@ -129,7 +189,7 @@ impl Client {
     pub fn prepare(&mut self, knobs: &[Knob]) -> Result<(), AgentError> {
         let doing = "turning knobs";
         self.send(&Request::Prepare { knobs: knobs.to_vec() })?;
-        match self.answer(doing, ANSWER)? {
+        match self.answer(doing, ANSWER * self.slowness)? {
             Event::Ready => Ok(()),
             Event::Refused { why } => Err(AgentError::Refused(why)),
             other => Err(out_of_place(doing, &other)),
@@ -143,7 +203,7 @@ impl Client {
     pub fn facts(&mut self) -> Result<Facts, AgentError> {
         let doing = "reading facts";
         self.send(&Request::Facts)?;
-        match self.answer(doing, ANSWER)? {
+        match self.answer(doing, ANSWER * self.slowness)? {
             Event::Facts(facts) => Ok(*facts),
             other => Err(out_of_place(doing, &other)),
         }
@@ -156,7 +216,12 @@ impl Client {
     pub fn trial(&mut self, request: &TrialRequest) -> Result<Done, AgentError> {
         let doing = "running a trial";
         self.send(&Request::Trial(Box::new(request.clone())))?;
-        let patience = Duration::from_secs_f64(request.deadline_s) + GRACE;
+        let deadline = Duration::from_secs_f64(request.deadline_s);
+        let patience = match &self.stream {
+            Stream::Live { .. } => deadline + GRACE * self.slowness,
+            // Its clock is not ours.
+            Stream::Script { .. } => (deadline + GRACE) * self.slowness,
+        };
         match self.answer(doing, patience)? {
             Event::Started { .. } => {}
             Event::Done(done) => return Ok(*done),
@@ -175,37 +240,100 @@ impl Client {
     }
 
     fn send(&mut self, request: &Request) -> Result<(), AgentError> {
-        let mut line = serde_json::to_vec(request).map_err(std::io::Error::from)?;
-        line.push(b'\n');
-        let mut pipe = std::fs::File::from(self.to.try_clone()?);
-        pipe.write_all(&line).map_err(|error| match error.kind() {
-            std::io::ErrorKind::BrokenPipe => AgentError::Died { doing: "being asked" },
-            _ => AgentError::Stream(error),
-        })
+        match &mut self.stream {
+            Stream::Live { to, .. } => {
+                let line = line(request)?;
+                let mut pipe = File::from(to.try_clone()?);
+                pipe.write_all(&line).map_err(|error| match error.kind() {
+                    std::io::ErrorKind::BrokenPipe => AgentError::Died { doing: "being asked" },
+                    _ => AgentError::Stream(error),
+                })
+            }
+            Stream::Script { requests, .. } => match requests.pop_front() {
+                Some(next) if next == *request => Ok(()),
+                next => Err(AgentError::OffScript {
+                    asked: excerpt(&line(request)?),
+                    next: match next {
+                        Some(next) => excerpt(&line(&next)?),
+                        None => "has come to its end".into(),
+                    },
+                }),
+            },
+        }
     }
 
     fn answer(&mut self, doing: &'static str, patience: Duration) -> Result<Event, AgentError> {
-        let asked_at = Instant::now();
+        let until = Instant::now() + patience;
         loop {
-            if let Some(line) = self.lines.next() {
-                return serde_json::from_slice(&line)
-                    .map_err(|_| AgentError::Garbled { doing, line: excerpt(&line) });
+            if let Some(event) = self.hear(doing, until)? {
+                return Ok(event);
             }
-            if self.stop.asked() {
-                return Err(AgentError::Stopped);
-            }
-            if asked_at.elapsed() > patience {
+            if Instant::now() >= until {
                 return Err(AgentError::Silent { doing, waited: patience });
-            }
-            let ready = wait_readable(&[self.from.as_fd()], Instant::now() + GLANCE)?;
-            if ready.contains(&true) && !self.lines.fill(self.from.as_fd())? {
-                return match self.lines.rest() {
-                    [] => Err(AgentError::Died { doing }),
-                    rest => Err(AgentError::Garbled { doing, line: excerpt(rest) }),
-                };
             }
         }
     }
+
+    /// The next event, if it comes until then; none also when nothing has come for a while.
+    fn hear(&mut self, doing: &'static str, until: Instant) -> Result<Option<Event>, AgentError> {
+        if let Some(event) = self.heard(doing)? {
+            return Ok(Some(event));
+        }
+        if self.stop.asked() {
+            return Err(AgentError::Stopped);
+        }
+        let more = match &self.stream {
+            Stream::Live { from, .. } => {
+                let ready = wait_readable(&[from.as_fd()], until.min(Instant::now() + GLANCE))?;
+                !ready.contains(&true) || fill(&mut self.lines, from.as_fd())?
+            }
+            Stream::Script { answers, ended, .. } => {
+                // Looked at first: what is written before the end is then in the file.
+                let over = wait_readable(&[ended.as_fd()], Instant::now())?.contains(&true);
+                let found = fill(&mut self.lines, answers.as_fd())?;
+                if !found && !over {
+                    wait_readable(&[ended.as_fd()], until.min(Instant::now() + GLANCE_AT_FILE))?;
+                }
+                found || !over
+            }
+        };
+        match (more, self.lines.rest()) {
+            (true, _) => self.heard(doing),
+            (false, []) => Err(AgentError::Died { doing }),
+            (false, rest) => Err(AgentError::Garbled { doing, line: excerpt(rest) }),
+        }
+    }
+
+    /// The next event among what is here already.
+    fn heard(&mut self, doing: &'static str) -> Result<Option<Event>, AgentError> {
+        let Some(line) = self.lines.next() else { return Ok(None) };
+        match serde_json::from_slice(&line) {
+            Ok(event) => Ok(Some(event)),
+            Err(_) => Err(AgentError::Garbled { doing, line: excerpt(&line) }),
+        }
+    }
+}
+
+/// All that an agent reads that works from a script: these requests between the greeting and the shutdown.
+pub fn script(requests: &[Request]) -> Vec<Request> {
+    let mut script = vec![Request::Hello(Hello::ours())];
+    script.extend_from_slice(requests);
+    script.push(Request::Shutdown);
+    script
+}
+
+/// As [`Lines::fill`]. A socket whose other end was closed with something unread in it has ended, too.
+fn fill(lines: &mut Lines, from: BorrowedFd<'_>) -> Result<bool, AgentError> {
+    match lines.fill(from) {
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => Ok(false),
+        filled => Ok(filled?),
+    }
+}
+
+fn line(request: &Request) -> Result<Vec<u8>, AgentError> {
+    let mut line = serde_json::to_vec(request).map_err(std::io::Error::from)?;
+    line.push(b'\n');
+    Ok(line)
 }
 
 fn out_of_place(doing: &'static str, event: &Event) -> AgentError {
@@ -243,6 +371,40 @@ mod tests {
         assert!(matches!(against(b""), Err(AgentError::Died { .. })));
         let other = b"{\"event\":\"hello\",\"protocol\":1,\"build\":\"0.0.1-0\"}\n";
         assert!(matches!(against(other), Err(AgentError::Build { .. })));
+    }
+
+    #[test]
+    fn a_script_is_followed_to_the_letter_and_its_answers_are_read_from_a_file() {
+        let answers = tempfile();
+        let (ended, lives) = pipe().unwrap();
+        let say = |event: &Event| {
+            let line = serde_json::to_string(event).unwrap() + "\n";
+            std::fs::File::options().append(true).open(&answers).unwrap().write_all(line.as_bytes()).unwrap();
+        };
+        let requests = [Request::Prepare { knobs: Vec::new() }, Request::Facts];
+        let from = File::open(&answers).unwrap();
+        let mut client = Client::scripted(&requests, from, ended, Stop::default()).slowed(2);
+        let soon = || Instant::now() + Duration::from_millis(1);
+        assert_eq!(client.first_word(soon()).unwrap(), None, "nothing is written yet");
+        say(&Event::Up { remarks: vec!["no debugfs".into()] });
+        assert_eq!(client.first_word(soon()).unwrap().unwrap(), ["no debugfs"]);
+        say(&Event::Hello(Hello::ours()));
+        client.hello().unwrap();
+        let error = client.facts().unwrap_err();
+        assert!(matches!(error, AgentError::OffScript { .. }), "{error}");
+        assert!(error.to_string().contains("prepare"), "{error}");
+        say(&Event::Facts(Box::default()));
+        client.facts().unwrap();
+        assert!(matches!(client.facts().unwrap_err(), AgentError::OffScript { .. }), "shutdown was next");
+        drop(lives);
+        assert!(matches!(client.first_word(soon()), Err(AgentError::Died { .. })));
+        std::fs::remove_file(&answers).unwrap();
+    }
+
+    fn tempfile() -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("kduel-answers-{}", std::process::id()));
+        std::fs::write(&path, "").unwrap();
+        path
     }
 
     #[test]

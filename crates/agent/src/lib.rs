@@ -2,17 +2,24 @@
 //!
 //! One binary plays three parts: the coordinator holds a [`Client`]; the agent on the target is [`serve`]; and each
 //! trial is a fresh process of its own, [`run_trial`], so that a crash, a hang or the out-of-memory killer costs one
-//! trial and nothing else.
+//! trial and nothing else. In a virtual machine it is also process 1, [`init`].
 
 mod child;
 mod client;
 mod environment;
+mod image;
+mod init;
 mod lines;
+mod requests;
 mod serve;
 mod trial;
 mod wire;
 
-pub use client::{AgentError, Client, Stop};
+pub use client::{AgentError, Client, Stop, script};
+pub use image::loadable;
+pub use init::{
+    InitOrder, Line, ORDER_PATH, PORT_NAME, PROGRAM_PATH, SCRIPT_PATH, WORDS_OF_INIT, init, is_init,
+};
 pub use serve::{ServeError, serve};
 pub use trial::run_trial;
 pub use wire::{Done, Event, Hello, PROTOCOL, Request, TrialRequest, Work, build_id};

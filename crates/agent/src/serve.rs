@@ -1,24 +1,19 @@
 //! The agent: answers requests until it is told to leave or the stream ends.
 
 use crate::child::{Ended, Trial};
-use crate::lines::{Lines, wait_readable};
+use crate::requests::Requests;
 use crate::trial;
 use crate::wire::{Done, Event, Hello, Request, Work};
 use experiment::{Failure, Knob};
 use machine::{Root, Undo};
-use rustix::stdio::{stdin, stdout};
+use rustix::stdio::stdout;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
 use thiserror::Error;
-
-/// How long the agent sleeps at most before it looks whether a signal told it to leave. A signal ends the sleep, unless
-/// it comes just before.
-const GLANCE: Duration = Duration::from_secs(1);
 
 /// What ends an agent other than being told to leave.
 #[derive(Debug, Error)]
@@ -40,7 +35,19 @@ pub enum ServeError {
 /// # Errors
 /// When the stream fails, or something cannot be put back.
 pub fn serve(undo: &Path) -> Result<(), ServeError> {
-    let mut agent = Agent::new(undo)?;
+    serve_requests(Requests::from_stream(), undo)
+}
+
+/// As [`serve`], with all requests in the file `script`, for a machine to which nothing can be said.
+///
+/// # Errors
+/// As [`serve`], and when the script cannot be read.
+pub(crate) fn serve_script(script: &Path, undo: &Path) -> Result<(), ServeError> {
+    serve_requests(Requests::from_script(script)?, undo)
+}
+
+fn serve_requests(requests: Requests, undo: &Path) -> Result<(), ServeError> {
+    let mut agent = Agent::new(requests, undo)?;
     let served = match agent.serve() {
         // A coordinator that was killed while an answer was under way is a stream that has ended.
         Err(ServeError::Stream(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -53,12 +60,12 @@ pub fn serve(undo: &Path) -> Result<(), ServeError> {
 struct Agent {
     root: Root,
     undo: Undo,
-    lines: Lines,
+    requests: Requests,
     leave: Arc<AtomicBool>,
 }
 
 impl Agent {
-    fn new(undo: &Path) -> Result<Agent, ServeError> {
+    fn new(requests: Requests, undo: &Path) -> Result<Agent, ServeError> {
         let leave = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&leave))?;
@@ -66,11 +73,11 @@ impl Agent {
         // What a trial leaves behind is handed to the agent, which ends and counts it.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(io::Error::from)?;
         let undo = Undo::new(undo).map_err(|error| ServeError::Undo(error.to_string()))?;
-        Ok(Agent { root: Root::real(), undo, lines: Lines::default(), leave })
+        Ok(Agent { root: Root::real(), undo, requests, leave })
     }
 
     fn serve(&mut self) -> Result<(), ServeError> {
-        while let Some(line) = self.next_line()? {
+        while let Some(line) = self.requests.next(&self.leave)? {
             let request: Request = serde_json::from_slice(&line).map_err(|error| {
                 ServeError::Garbled(format!("{error}: {}", String::from_utf8_lossy(&line)))
             })?;
@@ -144,27 +151,11 @@ impl Agent {
             Err(done) => return Ok(Ended::Done(done)),
         };
         say(&Event::Started { pid: trial.pid() })?;
-        Ok(trial.watch(stdin(), &mut self.lines, &self.leave)?)
-    }
-
-    /// The next request; none when it is time to leave.
-    fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
-        loop {
-            if let Some(line) = self.lines.next() {
-                return Ok(Some(line));
-            }
-            if self.leave.load(Ordering::SeqCst) {
-                return Ok(None);
-            }
-            let ready = wait_readable(&[stdin()], Instant::now() + GLANCE)?;
-            if ready.contains(&true) && !self.lines.fill(stdin())? {
-                return Ok(None);
-            }
-        }
+        Ok(trial.watch(&mut self.requests, &self.leave)?)
     }
 }
 
-fn say(event: &Event) -> io::Result<()> {
+pub(crate) fn say(event: &Event) -> io::Result<()> {
     let mut line = serde_json::to_vec(event)?;
     line.push(b'\n');
     File::from(stdout().as_fd().try_clone_to_owned()?).write_all(&line)

@@ -1,9 +1,9 @@
 //! What the two ends say to each other: one JSON object per line.
 
+use crate::image::loadable;
 use experiment::{Facts, Failure, Knob, Outcome, Params, Point, Usage};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{self, Read};
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// The version of the protocol. Ends of different versions part at the hello.
@@ -25,28 +25,24 @@ impl Hello {
     }
 }
 
-/// The id of this build: its version and the checksum of its binary, wherever that lies.
+static BUILD: OnceLock<String> = OnceLock::new();
+
+/// The id of this build: its version and the checksum of its binary, wherever that lies. Symbols do not count, since
+/// they are left behind where the binary is sent elsewhere.
 pub fn build_id() -> &'static str {
-    static ID: OnceLock<String> = OnceLock::new();
-    ID.get_or_init(|| {
+    BUILD.get_or_init(|| {
         let version = env!("CARGO_PKG_VERSION");
-        match checksum_of_binary() {
-            Ok(checksum) => format!("{version}-{checksum:08x}"),
+        match loadable(Path::new("/proc/self/exe")) {
+            Ok(binary) => format!("{version}-{:08x}", crc32fast::hash(&binary)),
             Err(_) => format!("{version}-unknown"),
         }
     })
 }
 
-fn checksum_of_binary() -> io::Result<u32> {
-    let mut binary = File::open("/proc/self/exe")?;
-    let mut checksum = crc32fast::Hasher::new();
-    let mut chunk = vec![0; 256 << 10];
-    loop {
-        match binary.read(&mut chunk)? {
-            0 => return Ok(checksum.finalize()),
-            read => checksum.update(&chunk[..read]),
-        }
-    }
+/// Spares an emulated machine the checksum: whoever put the binary there knows it.
+pub(crate) fn be_of_build(id: String) {
+    // Set already only if it was asked for before, and then it is the same.
+    let _ = BUILD.set(id);
 }
 
 /// From the coordinator to the agent.
@@ -109,6 +105,11 @@ pub struct TrialRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "event")]
 pub enum Event {
+    /// The first word of a virtual machine, before it is greeted: its kernel runs and the agent is about to listen.
+    Up {
+        /// What this kernel does not have, and what did not work, one sentence each.
+        remarks: Vec<String>,
+    },
     /// The agent's hello.
     Hello(Hello),
     /// What stands against the knobs and the work, one sentence each; empty when nothing does.

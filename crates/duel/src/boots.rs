@@ -84,7 +84,12 @@ impl Run<'_> {
     fn serve(&mut self, boot: &Boot, at: (u32, u32), tallies: &mut [Tally]) -> Result<(), Halt> {
         let (block, _) = at;
         let mut trials = Vec::new();
-        for place in self.plan.point_order(boot, block) {
+        let places = match self.experiment.in_virtual_time(&boot.variant) {
+            // A trial may find what those before it have left, and its repeats must find the same.
+            true => self.plan.points_of(boot),
+            false => self.plan.point_order(boot, block),
+        };
+        for place in places {
             let slot = self.plan.slots[place].clone();
             if let Some(side) = slot.side(boot)
                 && !self.closed[place]

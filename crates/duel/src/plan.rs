@@ -114,10 +114,15 @@ impl Plan {
 
     /// The order in which a boot takes its points, as places in [`Plan::slots`].
     pub fn point_order(&self, boot: &Boot, block: u32) -> Vec<usize> {
-        let places = self.slots.iter().enumerate().filter(|(_, slot)| slot.side(boot).is_some());
         let twin: &[u8] = if boot.twin { b"twin" } else { b"" };
         let seed = self.seed_of([boot.variant.name.as_bytes(), twin, &block.to_le_bytes()]);
-        shuffled(places.map(|(place, _)| place).collect(), seed)
+        shuffled(self.points_of(boot), seed)
+    }
+
+    /// The points that run in a boot, as places in [`Plan::slots`], in the order of the experiment.
+    pub fn points_of(&self, boot: &Boot) -> Vec<usize> {
+        let places = self.slots.iter().enumerate().filter(|(_, slot)| slot.side(boot).is_some());
+        places.map(|(place, _)| place).collect()
     }
 
     fn seed_of(&self, words: [&[u8]; 3]) -> u64 {

@@ -69,6 +69,9 @@ pub(crate) struct Tally {
     elapsed: Duration,
 }
 
+/// What marks the processes of trials in virtual time: they live in a machine of their own, where no other can be.
+const REPEATED: &str = "repeated";
+
 impl Run<'_> {
     /// Takes over what earlier sittings of the run have done.
     pub fn take_up(&mut self, records: &[Record]) {
@@ -141,12 +144,17 @@ impl Run<'_> {
 
     /// What an agent is asked for one trial.
     pub fn request(&mut self, slot: &Slot, side: &Side, block: u32) -> TrialRequest {
+        let (token, block, padding_bytes) = match self.experiment.in_virtual_time(&side.variant) {
+            // Nothing there comes about by chance, and so each repeat must be asked for in the same words.
+            true => (REPEATED, 1, 0),
+            false => (self.token, block, self.padding.random_range(0..4096)),
+        };
         TrialRequest {
-            token: self.token.into(),
+            token: token.into(),
             work: work(slot, side),
             knobs: side.variant.knobs.clone(),
             seed: self.plan.block_seed(slot, block),
-            padding_bytes: self.padding.random_range(0..4096),
+            padding_bytes,
             deadline_s: self.experiment.deadline_s,
         }
     }

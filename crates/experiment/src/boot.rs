@@ -51,6 +51,11 @@ impl Experiment {
         BootSpec::of(of_all.iter().chain(&variant.knobs))
     }
 
+    /// Whether the clock of the variant's machine counts instructions, so that repeats are the same to the digit.
+    pub fn in_virtual_time(&self, variant: &Variant) -> bool {
+        self.boot_spec(variant).vm.get("clock").is_some_and(|clock| clock == "virtual")
+    }
+
     /// Whether any variant asks something of its boot.
     pub fn asks_of_boots(&self) -> bool {
         self.variants.iter().any(|variant| !self.boot_spec(variant).is_empty())

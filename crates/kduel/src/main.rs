@@ -71,6 +71,10 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
+    if agent::is_init() {
+        // The kernel hands words of its command line that it does not know to process 1 as arguments.
+        agent::init();
+    }
     let outcome = match Cli::parse().command {
         // These two are parts of a run, not commands: nothing may stand before what they do.
         Command::Agent { undo } => agent::serve(&undo).context("agent").map(|()| Outcome::Done),

@@ -5,7 +5,7 @@ use agent::Stop;
 use experiment::{Experiment, TargetKind};
 use journal::Home;
 use std::path::Path;
-use targets::{Local, Target};
+use targets::{Local, Target, Vm};
 
 /// Where the trials of `experiment` run. `directory` is that of the run.
 ///
@@ -14,13 +14,14 @@ use targets::{Local, Target};
 pub fn open(
     experiment: &Experiment,
     home: &Home,
-    _directory: &Path,
+    directory: &Path,
     token: &str,
     stop: &Stop,
 ) -> anyhow::Result<Box<dyn Target>> {
     match &experiment.target {
         TargetKind::Local => Ok(Box::new(Local::new(undo_directory(home), token.into(), stop.clone()))),
-        TargetKind::Vm | TargetKind::Ssh { .. } => {
+        TargetKind::Vm => Ok(Box::new(Vm::new(directory.join("consoles"), token.into(), stop.clone()))),
+        TargetKind::Ssh { .. } => {
             anyhow::bail!("this build does not have target {} yet", experiment.target)
         }
     }

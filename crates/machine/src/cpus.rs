@@ -294,7 +294,7 @@ pub fn pin_thread(cpus: &CpuSet) -> Result<(), CpuError> {
         return Err(CpuError::List { text: String::new(), why: "it names no CPU".into() });
     }
     let before = allowed()?;
-    let effective = match set_affinity(cpus) {
+    let effective = match set_affinity(0, cpus) {
         Ok(()) => allowed()?,
         // Not one of them can be used.
         Err(source) if source.raw_os_error() == Some(libc::EINVAL) => CpuSet::new(),
@@ -304,15 +304,24 @@ pub fn pin_thread(cpus: &CpuSet) -> Result<(), CpuError> {
         return Ok(());
     }
     // The kernel took the part of the mask that it could. A trial on fewer CPUs than asked is no trial.
-    let _ = set_affinity(&before);
+    let _ = set_affinity(0, &before);
     Err(CpuError::Unusable(Unusable::explain(&Root::real(), cpus, &effective)?))
 }
 
-fn set_affinity(cpus: &CpuSet) -> Result<(), io::Error> {
+/// Lets another thread, by its id, run on these CPUs only, as far as the kernel lets it.
+///
+/// # Errors
+/// When it can run on none of them, or this user may not decide over it.
+pub fn pin_task(thread: u32, cpus: &CpuSet) -> Result<(), CpuError> {
+    set_affinity(thread, cpus).map_err(|source| CpuError::Kernel { call: "sched_setaffinity", source })
+}
+
+/// `thread` is 0 for the one that calls.
+fn set_affinity(thread: u32, cpus: &CpuSet) -> Result<(), io::Error> {
     let length = size_of_val(cpus.words.as_slice());
     // SAFETY: the kernel reads `length` bytes from a buffer of exactly that length; a mask that is shorter or longer
     // than its own is extended with zeros or cut.
-    let status = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, length, cpus.words.as_ptr()) };
+    let status = unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread, length, cpus.words.as_ptr()) };
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

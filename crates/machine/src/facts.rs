@@ -2,7 +2,7 @@
 
 use crate::kernel_config::KernelConfig;
 use crate::memory::meminfo_bytes;
-use crate::{Cgroups, CpuSet, Root, clocksource, cpus, knobs, value};
+use crate::{Cgroups, CpuSet, Root, cpus, knobs, settled_clocksource, value};
 use experiment::Facts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -71,7 +71,7 @@ pub fn facts(root: &Root) -> Facts {
             .map(|off| !off)
             .or_else(|| switch(root, &format!("{CPU}/cpufreq/boost"))),
         cpus_online: online.map(|cpus| cpus.to_string()),
-        clocksource: clocksource(root),
+        clocksource: settled_clocksource(root),
         transparent_hugepages: line("sys/kernel/mm/transparent_hugepage/enabled")
             .map(|text| value::in_force(&text)),
         memory_bytes: meminfo_bytes(root, "MemTotal:"),

@@ -5,6 +5,7 @@
 
 mod caches;
 pub mod cgroup;
+mod clocksource;
 mod cpu_ticks;
 pub mod cpus;
 pub mod doctor;
@@ -32,6 +33,7 @@ mod value;
 
 pub use caches::last_level_cache_bytes;
 pub use cgroup::{Cgroups, Layout, PidsLimit, Quota, Throttling};
+pub use clocksource::{clocksource, settled_clocksource};
 pub use cpus::{CpuError, CpuSet, Unusable};
 pub use facts::facts;
 pub use kernel_config::{KernelConfig, cost_of};
@@ -50,9 +52,3 @@ pub use system_v::{SystemVNeed, room_for_system_v, system_v_key};
 pub use trial_cgroup::{CpuStat, TrialCgroup, join_cgroup};
 pub use undo::{Recovery, Setting, Undo, UndoError, Unrestored, recover};
 pub use usage::{Rusage, Snapshot, Whose, rusage, usage_of_self};
-
-/// The clock source in force, cheaply: a change while a trial runs makes its figures worthless.
-pub fn clocksource(root: &Root) -> Option<String> {
-    let current = root.text("sys/devices/system/clocksource/clocksource0/current_clocksource").ok();
-    current.filter(|name| !name.is_empty())
-}

@@ -1,9 +1,12 @@
 //! How an agent is reached.
 
+pub mod capsule;
 pub mod kernel;
 mod local;
+pub mod vm;
 
 pub use local::Local;
+pub use vm::Vm;
 
 use agent::{AgentError, Client, Request};
 use experiment::{BootSpec, Facts, Variant};

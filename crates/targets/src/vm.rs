@@ -1,0 +1,179 @@
+//! Virtual machines: every boot is a QEMU with the variant's kernel and this very binary as its process 1.
+
+mod command;
+mod console;
+mod error;
+mod guest;
+mod initramfs;
+mod kvm;
+mod line;
+mod qemu;
+mod settings;
+
+pub use console::{Fault, Tail, Trouble};
+pub use error::{GuestError, VmError};
+
+use crate::capsule::Capsule;
+use crate::kernel::{self, INSTALLED, Kernel};
+use crate::{BootOrder, Booted, Target, TargetError};
+use agent::{AgentError, Client, Stop, TOKEN_VARIABLE};
+use command::VIRTUAL_NS_PER_INSTRUCTION;
+use experiment::Variant;
+use guest::{Guest, Plan};
+use settings::{Asked, Settings};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// How often a boot is tried that dies of the emulator: with QEMU 7.2, about one in sixteen does.
+const ATTEMPTS: u32 = 4;
+
+/// Virtual machines on this host, one at a time.
+#[derive(Debug)]
+pub struct Vm {
+    consoles: PathBuf,
+    token: String,
+    stop: Stop,
+    /// What the first boot has found out, for all that follow.
+    capsule: Option<Capsule>,
+    kernels: BTreeMap<String, Kernel>,
+    kvm: Option<Result<(), String>>,
+    up: Option<Guest>,
+}
+
+impl Vm {
+    /// Nothing is started yet. `consoles` is the directory for what consoles say, a file for each boot; `token` marks
+    /// every QEMU.
+    pub fn new(consoles: PathBuf, token: String, stop: Stop) -> Vm {
+        let kernels = BTreeMap::new();
+        Vm { consoles, token, stop, capsule: None, kernels, kvm: None, up: None }
+    }
+
+    fn try_boot(&mut self, order: &BootOrder) -> Result<Booted, VmError> {
+        let settings = Settings::of(&order.spec.vm)?;
+        let (kvm, how) = self.accelerator(&settings)?;
+        let mut remarks: Vec<String> = how.into_iter().collect();
+        let given = order.spec.kernel.as_deref().unwrap_or(INSTALLED);
+        let kernel = match self.kernels.entry(given.into()) {
+            Entry::Occupied(known) => &*known.into_mut(),
+            Entry::Vacant(place) => &*place.insert(kernel::open(given)?),
+        };
+        let capsule = match self.capsule.take() {
+            Some(capsule) => capsule,
+            None => Capsule::of_this_program()?,
+        };
+        let capsule = &*self.capsule.insert(capsule);
+        let mut attempt = 1;
+        loop {
+            let began = Instant::now();
+            let plan = Plan {
+                settings: &settings,
+                kvm,
+                kernel,
+                capsule,
+                append: &order.spec.append,
+                script: &order.script,
+                console: console(&self.consoles, &order.variant)?,
+                token: &self.token,
+                stop: &self.stop,
+            };
+            match Guest::start(&plan) {
+                Ok((guest, of_guest)) => {
+                    self.up = Some(guest);
+                    remarks.extend(
+                        of_guest.into_iter().map(|remark| format!("in the virtual machine: {remark}")),
+                    );
+                    return Ok(Booted { ready_s: began.elapsed().as_secs_f64(), attempts: attempt, remarks });
+                }
+                Err(VmError::Guest(error)) if error.is_of_emulator() && !kvm && attempt < ATTEMPTS => {
+                    remarks.push(format!("a boot of {} was tried again: {error}", order.variant));
+                    attempt += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Whether to use KVM, and what there is to say about it.
+    fn accelerator(&mut self, settings: &Settings) -> Result<(bool, Option<String>), VmError> {
+        if settings.virtual_time {
+            return Ok((
+                false,
+                Some(format!(
+                    "emulated in virtual time: every instruction takes {VIRTUAL_NS_PER_INSTRUCTION} ns, so durations say \
+                     how long paths are, and not what caches or other CPUs cost"
+                )),
+            ));
+        }
+        let emulated = "emulated: timings are not the machine's";
+        if settings.accelerator == Asked::Tcg {
+            return Ok((false, Some(emulated.into())));
+        }
+        let found = match self.kvm.take() {
+            Some(found) => found,
+            None => kvm::works(&self.token)?,
+        };
+        match (&*self.kvm.insert(found), settings.accelerator) {
+            (Ok(()), _) => Ok((true, None)),
+            (Err(why), Asked::Kvm) => Err(VmError::NoKvm { why: why.clone() }),
+            (Err(why), _) => Ok((false, Some(format!("{emulated} (KVM does not work here: {why})")))),
+        }
+    }
+}
+
+/// A file for the next console; those of a run that is resumed stay.
+fn console(directory: &Path, variant: &str) -> Result<PathBuf, VmError> {
+    let failed = |error| VmError::Io { action: format!("make {}", directory.display()), error };
+    fs::create_dir_all(directory).map_err(failed)?;
+    let taken = fs::read_dir(directory).map_err(failed)?.flatten().filter_map(|entry| {
+        entry.file_name().to_str().and_then(|name| name.split('-').next()?.parse::<u32>().ok())
+    });
+    let number = taken.max().unwrap_or(0) + 1;
+    Ok(directory.join(format!("{number:04}-{variant}.log")))
+}
+
+impl Target for Vm {
+    fn boots(&self) -> bool {
+        true
+    }
+
+    fn boot(&mut self, order: &BootOrder) -> Result<Option<Booted>, TargetError> {
+        self.close()?;
+        Ok(Some(self.try_boot(order)?))
+    }
+
+    fn agent(&mut self, _variant: &Variant) -> Result<&mut Client, TargetError> {
+        match &mut self.up {
+            Some(guest) => Ok(guest.client()),
+            None => Err(VmError::Down.into()),
+        }
+    }
+
+    fn last_words(&mut self) -> Option<String> {
+        self.up.as_mut()?.last_words().map(|error| error.to_string())
+    }
+
+    fn abandon(&mut self) -> Result<(), TargetError> {
+        self.up = None;
+        machine::kill_strays(TOKEN_VARIABLE, &self.token);
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), TargetError> {
+        if let Some(guest) = self.up.take() {
+            guest.end();
+        }
+        Ok(())
+    }
+}
+
+impl From<VmError> for TargetError {
+    fn from(error: VmError) -> TargetError {
+        match error {
+            VmError::Stopped => AgentError::Stopped.into(),
+            error => TargetError::boot(error),
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! One life of a virtual machine.
+
+use super::VmError;
+use super::command::Machine;
+use super::console::{Console, Fault, Trouble};
+use super::error::GuestError;
+use super::initramfs::Initramfs;
+use super::line::line_to;
+use super::qemu::{MemoryFile, Qemu};
+use super::settings::Settings;
+use crate::capsule::Capsule;
+use crate::kernel::Kernel;
+use agent::{AgentError, Client, InitOrder, Line, ORDER_PATH, Request, SCRIPT_PATH, Stop, build_id, script};
+use machine::CpuSet;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// How often a machine that has not spoken yet is looked at.
+const GLANCE: Duration = Duration::from_millis(500);
+/// How long a machine has to end after it was told to, or after its kernel has given up.
+const LAST_BREATH: Duration = Duration::from_secs(5);
+/// How much longer an emulated machine may take for an answer, and one whose instructions are counted.
+const SLOWNESS_EMULATED: u32 = 4;
+const SLOWNESS_COUNTED: u32 = 20;
+
+/// What a machine is made of.
+pub(super) struct Plan<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) kvm: bool,
+    pub(super) kernel: &'a Kernel,
+    pub(super) capsule: &'a Capsule,
+    /// The last boot arguments.
+    pub(super) append: &'a [String],
+    /// What the agent will be asked, where it has to know beforehand.
+    pub(super) script: &'a [Request],
+    /// The file for what the console says.
+    pub(super) console: PathBuf,
+    pub(super) token: &'a str,
+    pub(super) stop: &'a Stop,
+}
+
+/// A machine that runs, or has.
+#[derive(Debug)]
+pub(super) struct Guest {
+    client: Client,
+    qemu: Qemu,
+    console: Console,
+    memory: Memory,
+    /// What QEMU may still read.
+    _files: [MemoryFile; 2],
+}
+
+/// What a machine has of memory, and what its kernel and first file system take at least, in MiB.
+#[derive(Debug, Clone, Copy)]
+struct Memory {
+    given_mib: u64,
+    needed_mib: u64,
+}
+
+impl Guest {
+    /// Starts a machine and waits for its first word and its answer to the greeting. Gives also its remarks.
+    pub(super) fn start(plan: &Plan<'_>) -> Result<(Guest, Vec<String>), VmError> {
+        let mut guest = Guest::begin(plan)?;
+        let remarks = guest.wait_for_first_word(plan.settings.timeout)?;
+        if let Some(cpus) = &plan.settings.pin {
+            pin(guest.qemu.pid(), cpus)?;
+        }
+        match guest.client.hello() {
+            Ok(()) => Ok((guest, remarks)),
+            Err(error) => Err(guest.failed(error)),
+        }
+    }
+
+    fn begin(plan: &Plan<'_>) -> Result<Guest, VmError> {
+        let settings = plan.settings;
+        let (line, initramfs) = initramfs(plan)?;
+        let kernel = MemoryFile::new("kernel", &plan.kernel.image)?;
+        let initramfs_file = MemoryFile::new("initramfs", &initramfs)?;
+        let opened = |what: &str, path: &Path| {
+            let made = File::options().create(true).append(true).open(path);
+            made.map_err(|error| VmError::Io { action: format!("make {what} {}", path.display()), error })
+        };
+        let log = opened("the console log", &plan.console)?;
+        let answers = settings.virtual_time.then(|| plan.console.with_extension("answers"));
+        let machine = Machine {
+            settings,
+            kvm: plan.kvm,
+            line,
+            console: &plan.console,
+            answers: answers.as_deref(),
+            kernel: &kernel.path(),
+            initramfs: &initramfs_file.path(),
+            append: plan.append,
+        };
+        let pipes = |error| VmError::Io { action: "connect to QEMU".into(), error };
+        let (qemu, client) = match &answers {
+            Some(path) => {
+                opened("the file of answers", path)?;
+                let qemu = Qemu::start(&machine.arguments(), Stdio::null(), &log, plan.token)?;
+                let ended = qemu.ended().map_err(pipes)?;
+                let answers = File::open(path).map_err(pipes)?;
+                let client = Client::scripted(plan.script, answers, ended, plan.stop.clone());
+                (qemu, client.slowed(SLOWNESS_COUNTED))
+            }
+            None => {
+                let (ours, theirs) = UnixStream::pair().map_err(pipes)?;
+                let theirs = Stdio::from(OwnedFd::from(theirs));
+                let qemu = Qemu::start(&machine.arguments(), theirs, &log, plan.token)?;
+                let to = ours.try_clone().map_err(pipes)?;
+                let client = Client::over(to.into(), ours.into(), plan.stop.clone());
+                (qemu, client.slowed(if plan.kvm { 1 } else { SLOWNESS_EMULATED }))
+            }
+        };
+        Ok(Guest {
+            client,
+            qemu,
+            console: Console::at(plan.console.clone()),
+            memory: Memory {
+                given_mib: settings.memory_mib,
+                needed_mib: needed_mib(&plan.kernel.image, initramfs.len()),
+            },
+            _files: [kernel, initramfs_file],
+        })
+    }
+
+    fn wait_for_first_word(&mut self, patience: Duration) -> Result<Vec<String>, VmError> {
+        let began = Instant::now();
+        let mut hopeless_at = None;
+        loop {
+            let now = Instant::now();
+            match self.client.first_word(now + GLANCE.min(patience)) {
+                Ok(Some(remarks)) => return Ok(remarks),
+                Ok(None) => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+            if self.console.is_hopeless() {
+                hopeless_at = hopeless_at.or(Some(now));
+            }
+            // A kernel that gave up and is still there was told not to restart, or cannot.
+            if hopeless_at.is_some_and(|at| at.elapsed() > LAST_BREATH) {
+                return Err(self.grief(None));
+            }
+            if began.elapsed() >= patience {
+                return Err(self.grief(Some(patience)));
+            }
+        }
+    }
+
+    /// The agent, which has been greeted.
+    pub(super) fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// What became of a machine whose agent failed, where it is the machine that did.
+    pub(super) fn last_words(&mut self) -> Option<VmError> {
+        let ended = self.qemu.wait(LAST_BREATH).is_some();
+        (ended || self.console.trouble().is_some()).then(|| self.grief(None))
+    }
+
+    /// Lets the agent put everything back and the machine go down; if it does not, it is switched off.
+    pub(super) fn end(mut self) {
+        self.client.shutdown();
+        self.qemu.wait(LAST_BREATH);
+    }
+
+    /// What to make of an error of the agent's line: mostly its machine has died.
+    fn failed(&mut self, error: AgentError) -> VmError {
+        match error {
+            AgentError::Stopped => VmError::Stopped,
+            AgentError::Died { .. } | AgentError::Stream(_) => self.grief(None),
+            error => self.last_words().unwrap_or(VmError::Agent(error)),
+        }
+    }
+
+    /// Why a machine is no good any more, as far as its console and QEMU tell; `silent` if it said nothing for so long.
+    fn grief(&mut self, silent: Option<Duration>) -> VmError {
+        let patience = if silent.is_some() { Duration::ZERO } else { LAST_BREATH };
+        let status = self.qemu.wait(patience);
+        let mut trouble = match (self.console.trouble(), silent, status) {
+            (Some(trouble), ..) => trouble,
+            (None, Some(waited), _) => Trouble::never_spoke(waited),
+            (None, None, Some(status)) => match self.console.qemu_said() {
+                Some(said) if !status.success() => {
+                    return VmError::Qemu { status: status.to_string(), said };
+                }
+                _ => Trouble { fault: Fault::Ended, detail: format!("QEMU: {status}") },
+            },
+            (None, None, None) => Trouble { fault: Fault::Ended, detail: String::new() },
+        };
+        let Memory { given_mib, needed_mib } = self.memory;
+        if given_mib < needed_mib {
+            let detail =
+                format!("it has {given_mib} MiB, and to start its kernel and kduel take {needed_mib} MiB");
+            trouble = Trouble { fault: Fault::OutOfMemory, detail };
+        }
+        let log = self.console.path().to_path_buf();
+        VmError::Guest(Box::new(GuestError { trouble, log, tail: self.console.tail() }))
+    }
+}
+
+/// The first file system, and the line that process 1 finds in it.
+fn initramfs(plan: &Plan<'_>) -> Result<(Line, Vec<u8>), VmError> {
+    let (line, modules) = line_to(plan.kernel, plan.settings)?;
+    let make = || -> io::Result<Vec<u8>> {
+        let mut initramfs = Initramfs::of(plan.capsule)?;
+        if let (Some(release), Some(config)) = (&plan.kernel.release, &plan.kernel.config) {
+            // Where readers of facts look when the kernel does not say itself how it was built.
+            initramfs.file(
+                &Path::new("/boot").join(format!("config-{release}")),
+                0o644,
+                config.as_bytes(),
+            )?;
+        }
+        let mut paths = Vec::new();
+        for module in &modules {
+            let path = PathBuf::from(format!("/kduel/modules/{}.ko", module.name));
+            initramfs.file(&path, 0o644, &module.bytes)?;
+            paths.push(path);
+        }
+        let scripted = plan.settings.virtual_time;
+        let order = InitOrder { build: build_id().into(), line, modules: paths, scripted };
+        initramfs.file(Path::new(ORDER_PATH), 0o644, &serde_json::to_vec(&order)?)?;
+        if scripted {
+            let mut lines = Vec::new();
+            for request in script(plan.script) {
+                serde_json::to_writer(&mut lines, &request)?;
+                lines.push(b'\n');
+            }
+            initramfs.file(Path::new(SCRIPT_PATH), 0o644, &lines)?;
+        }
+        initramfs.finish()
+    };
+    let made = make().map_err(|error| VmError::Io { action: "make an initramfs".into(), error })?;
+    Ok((line, made))
+}
+
+/// What a kernel takes to unpack itself, by its boot header, and its initramfs, which stays until it is unpacked.
+fn needed_mib(image: &[u8], initramfs_bytes: usize) -> u64 {
+    const KERNEL_BYTES: std::ops::Range<usize> = 0x260..0x264;
+    let field = image.get(KERNEL_BYTES).and_then(|field| field.try_into().ok());
+    (u64::from(field.map_or(0, u32::from_le_bytes)) + 2 * initramfs_bytes as u64) >> 20
+}
+
+/// Lets each CPU of the machine run on one CPU of the host only, the next of the list, or from its start again.
+fn pin(qemu: u32, cpus: &CpuSet) -> Result<(), VmError> {
+    let refused = |error: String| VmError::Setting { name: "pin", value: cpus.to_string(), why: error };
+    let tasks = fs::read_dir(format!("/proc/{qemu}/task")).map_err(|error| refused(error.to_string()))?;
+    let hosts = cpus.to_vec();
+    for task in tasks.flatten() {
+        let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        let id = task.file_name().to_str().and_then(|id| id.parse::<u32>().ok());
+        if let (Some(id), Some(on)) = (id, hosts_of(&name, &hosts)) {
+            machine::cpus::pin_task(id, &on).map_err(|error| refused(error.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Where a thread of QEMU belongs, by its name: `CPU 3/KVM`, or `ALL CPUs/TCG` for all of a machine whose CPUs take turns.
+fn hosts_of(name: &str, hosts: &[u32]) -> Option<CpuSet> {
+    if name.starts_with("ALL CPUs/") {
+        return Some(hosts.iter().copied().collect());
+    }
+    let number: usize = name.strip_prefix("CPU ")?.split('/').next()?.parse().ok()?;
+    hosts.get(number % hosts.len().max(1)).map(|host| CpuSet::one(*host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_told_apart_by_their_names() {
+        let list = |name| hosts_of(name, &[4, 6]).map(|cpus| cpus.to_string());
+        assert_eq!(list("CPU 0/KVM\n").as_deref(), Some("4"));
+        assert_eq!(list("CPU 3/TCG\n").as_deref(), Some("6"));
+        assert_eq!(list("ALL CPUs/TCG\n").as_deref(), Some("4,6"));
+        assert_eq!(list("qemu-system-x86\n"), None);
+        assert_eq!(list("CPU x/KVM\n"), None);
+    }
+
+    #[test]
+    fn what_a_kernel_takes_is_in_its_header() {
+        let mut image = vec![0; 0x264];
+        image[0x260..].copy_from_slice(&(40_u32 << 20).to_le_bytes());
+        assert_eq!(needed_mib(&image, 10 << 20), 60);
+        assert_eq!(needed_mib(&image[..10], 10 << 20), 20);
+    }
+}

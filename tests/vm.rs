@@ -1,0 +1,172 @@
+//! Virtual machines, through the real binary: what runs in them, what they come to grief by, and that none is left.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support.rs"]
+mod support;
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Kduel, strays};
+
+const FEATURES: &str = "bzImage-7.3.4-features";
+
+/// A kernel to test with, unless this machine cannot boot it.
+fn kernel(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/kernels").join(name);
+    if Command::new("qemu-system-x86_64").arg("--version").stdout(Stdio::null()).status().is_err() {
+        println!("skipped: no qemu-system-x86_64 here (Debian: apt install qemu-system-x86)");
+        return None;
+    }
+    if !path.is_file() {
+        println!("skipped: no test kernel {}", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+/// `kduel run` in a machine with this kernel and two CPUs.
+fn run<'a>(kernel: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut words = vec!["run", "--target", "vm", "--set", "vm.cpus=2", "--set", kernel];
+    words.extend(more);
+    words
+}
+
+#[test]
+fn p7_workloads_run_in_a_machine_that_holds_nothing_but_kduel() {
+    let Some(path) = kernel(FEATURES) else { return };
+    let kernel = format!("kernel={}", path.display());
+    let kduel = Kduel::new();
+    // One that sleeps and wakes, one over the loopback network, one that forks; and a knob in debugfs.
+    let report = kduel.ok(&run(
+        &kernel,
+        &[
+            "sched-pipe",
+            "tbench",
+            "spawn",
+            "--set",
+            "settle=0",
+            "--set",
+            "loops=500",
+            "--set",
+            "runtime=1",
+            "--points",
+            "1",
+            "--blocks",
+            "1",
+            "--no-aa",
+            "--set",
+            "warmup=0",
+            "-V",
+            "slice:debugfs.sched/base_slice_ns=5000000,append=preempt=full",
+        ],
+    ));
+    assert!(report.contains("emulated"), "{report}");
+    let trials = kduel.trials();
+    assert_eq!(trials.len(), 3);
+    for trial in &trials {
+        assert_eq!(trial["outcome"]["state"], "done", "{trial}");
+    }
+    let boots: Vec<_> = kduel.records().into_iter().filter(|record| record["kind"] == "boot").collect();
+    assert_eq!(boots.len(), 2, "one to see what it is, one for the block");
+    let facts = &boots[0]["facts"];
+    assert!(facts["kernel_release"].as_str().unwrap().ends_with("-kresnj"), "{facts}");
+    assert_eq!(facts["cpus_online"], "0-1");
+    assert!(facts["debug_options"].is_array(), "the configuration of the kernel is known: {facts}");
+    assert!(facts["command_line"].as_str().unwrap().ends_with("preempt=full"), "{facts}");
+    assert_eq!(facts["preemption"], "full");
+    for boot in &boots {
+        assert!(boot["ready_s"].as_f64().unwrap() > 0.0, "{boot}");
+        let remarks = boot["remarks"].to_string();
+        assert!(!remarks.contains("this kernel has no") && !remarks.contains("not loaded"), "{remarks}");
+    }
+    assert_eq!(strays(kduel.home()), Vec::<u32>::new());
+}
+
+#[test]
+fn p5_each_way_to_fail_has_its_name_within_its_time() {
+    let Some(path) = kernel(FEATURES) else { return };
+    let kernel = format!("kernel={}", path.display());
+    let sleeps = "append=rdinit=/lib64/ld-linux-x86-64.so.2 -- --argv0 kduel /init trial";
+    for (knobs, words) in [
+        (&["append=rdinit=/none"] as &[_], &["the kernel panicked: VFS", "Unable to mount root fs"] as &[_]),
+        // A kernel that gives up and does not restart must not be waited for until the end.
+        (&["append=rdinit=/none panic=0"], &["the kernel panicked"]),
+        (&[sleeps, "vm.timeout=12"], &["never spoke", "12 s", "vm.timeout"]),
+        (&["vm.memory=24"], &["too little memory", "vm.memory"]),
+    ] {
+        let kduel = Kduel::new();
+        let mut more = vec!["sched-pipe", "--blocks", "1", "--no-aa", "-V", "a"];
+        for knob in knobs {
+            more.extend(["--set", knob]);
+        }
+        let began = Instant::now();
+        let error = kduel.fails(&run(&kernel, &more));
+        for word in words {
+            assert!(error.contains(word), "{knobs:?}: {word} in {error}");
+        }
+        assert!(error.contains("the console"), "the end of the console is shown: {error}");
+        assert!(began.elapsed() < Duration::from_secs(100), "{knobs:?}: {:?}", began.elapsed());
+        assert_eq!(strays(kduel.home()), Vec::<u32>::new(), "{knobs:?}");
+    }
+}
+
+#[test]
+fn p5_what_is_no_kernel_and_a_missing_qemu_are_said() {
+    let kduel = Kduel::new();
+    let text = kduel.file("bzImage", "this is no kernel\n");
+    let no_kernel = format!("kernel={}", text.display());
+    let error = kduel.fails(&run(&no_kernel, &["sched-pipe", "-V", "a"]));
+    assert!(error.contains("is no kernel"), "{error}");
+    let Some(path) = kernel(FEATURES) else { return };
+    let kernel = format!("kernel={}", path.display());
+    let mut command = kduel.command(&run(&kernel, &["sched-pipe", "-V", "a"]));
+    let output = command.env("PATH", kduel.home()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = support::stderr(&output);
+    assert!(error.contains("qemu-system-x86_64 is not in PATH") && error.contains("apt install"), "{error}");
+}
+
+/// A run whose trials take long, once its machine is there.
+fn started(kduel: &Kduel, kernel: &str) -> Child {
+    let words = run(kernel, &["sched-pipe", "--set", "loops=1000000000", "-V", "a"]);
+    let run = kduel.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("QEMU is there", || !machines(kduel).is_empty());
+    run
+}
+
+/// The QEMUs under this home.
+fn machines(kduel: &Kduel) -> Vec<u32> {
+    let is_qemu = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.starts_with(b"qemu-system-x86_64")
+    };
+    strays(kduel.home()).into_iter().filter(is_qemu).collect()
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn p2_no_machine_outlives_kduel() {
+    let Some(path) = kernel(FEATURES) else { return };
+    let kernel = format!("kernel={}", path.display());
+    for signal in [Signal::INT, Signal::KILL] {
+        let kduel = Kduel::new();
+        let mut run = started(&kduel, &kernel);
+        kill_process(Pid::from_raw(run.id() as i32).unwrap(), signal).unwrap();
+        let status = run.wait().unwrap();
+        if signal == Signal::INT {
+            assert_eq!(status.code(), Some(130));
+            assert_eq!(strays(kduel.home()), Vec::<u32>::new(), "after Ctrl-C nothing is left at once");
+        }
+        wait_until("QEMU has gone", || strays(kduel.home()).is_empty());
+    }
+}
