@@ -8,10 +8,10 @@ use journal::Run;
 pub fn analyse(run: &Run) -> Analysis {
     let header = &run.header;
     let state = state(run);
-    let (facts, changes) = facts::of_variants(header, &run.records);
+    let provenance = facts::of_run(&header.experiment, &run.records);
     let mut notices = boots::remarks(header, &run.records);
     notices.extend(notices::of(run));
-    notices.extend(changes);
+    notices.extend(provenance.notices);
 
     let mut live = Live::new(header);
     let (mut trials, mut strays) = (0, 0);
@@ -53,8 +53,9 @@ pub fn analyse(run: &Run) -> Analysis {
     Analysis {
         header: header.clone(),
         state,
-        unasked: facts::unasked(&header.experiment, &facts),
-        facts,
+        unasked: provenance.unasked,
+        refused: provenance.refused,
+        facts: provenance.facts,
         features: features::of(header, &run.records),
         tables,
         boots: boots::of(header, &run.records),

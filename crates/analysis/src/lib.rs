@@ -34,13 +34,16 @@ mod looks;
 mod model;
 mod notices;
 mod pairs;
+mod sides;
 mod tables;
 mod verdict;
 mod words;
 
 pub use analyse::analyse;
+pub use facts::{About, Difference, OptionGroup, Refused, differences, refusal_in_words, refused};
 pub use live::{Decision, Live};
 pub use model::*;
+pub use sides::{Diff, Side, What, diff};
 
 /// The rate of wrong claims that a run keeps to, over all its primary comparisons together.
 pub const LEVEL: f64 = 0.05;

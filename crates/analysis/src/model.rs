@@ -1,3 +1,4 @@
+use crate::{Difference, Refused};
 use experiment::{Description, Facts, Header, Known, Metric, Point};
 use serde::Serialize;
 
@@ -10,8 +11,10 @@ pub struct Analysis {
     pub state: State,
     /// What was read of the machine, by variant, in the order of the variants; empty for imported figures.
     pub facts: Vec<(String, Facts)>,
-    /// Facts that differ between variants though nobody asked for it: name, then the value per variant.
+    /// Facts and kernel options that differ between variants though nobody asked for it, the most telling first.
     pub unasked: Vec<Difference>,
+    /// Why the variants are not compared: what differs, and the experiment does not accept. Empty where they are.
+    pub refused: Vec<Refused>,
     /// What trials saw of the features that variants turn on.
     pub features: Vec<Feature>,
     /// One table per workload and metric, in the order of the experiment.
@@ -55,15 +58,6 @@ pub enum State {
     Unfinished,
     /// Its figures come from elsewhere.
     Imported,
-}
-
-/// A fact that differs between variants.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
-    /// The name of the fact.
-    pub fact: String,
-    /// Its value per variant, in the order of the variants.
-    pub values: Vec<Option<String>>,
 }
 
 /// What the trials of a workload under a variant saw of a feature that it turns on.

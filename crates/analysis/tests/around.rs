@@ -1,4 +1,4 @@
-//! What stands around the tables: state, facts, notices, and figures of others.
+//! What stands around the tables: state, notices, and figures of others.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -6,10 +6,7 @@ mod common;
 
 use analysis::{State, Verdict};
 use common::{Lab, done, trial};
-use experiment::{
-    Blocks, Direction, Ending, Facts, Imported, Knob, Outcome, Point, Record, Statistic, Summary,
-};
-use std::collections::BTreeMap;
+use experiment::{Blocks, Direction, Ending, Imported, Outcome, Point, Record, Statistic, Summary};
 
 fn end(ending: Ending) -> Record {
     Record::End { at_unix_ms: 1, ending }
@@ -56,74 +53,6 @@ fn notices_of_journal_trials_and_kernel_come_once_each() {
             "the kernel logged 3 lines while trials ran, such as: BUG: soft lockup",
             "trials that belong to no cell of the experiment do not count: 1",
         ]
-    );
-}
-
-fn facts(lab: &mut Lab, variant: &str, change: impl Fn(&mut Facts)) {
-    let mut facts = Facts {
-        cpu_model: Some("A".into()),
-        clocksource: Some("tsc".into()),
-        sysctls: BTreeMap::from([("kernel.x".to_string(), "0".to_string())]),
-        ..Facts::default()
-    };
-    change(&mut facts);
-    lab.run.records.push(Record::Facts { variant: variant.into(), facts: Box::new(facts) });
-}
-
-#[test]
-fn p13_differences_that_nobody_asked_for_are_listed() {
-    let mut lab = Lab::new(1, &["base", "new:sysctl.kernel.x=1"], Blocks::Exactly(6));
-    facts(&mut lab, "base", |_| ());
-    facts(&mut lab, "new", |facts| {
-        facts.cpu_model = Some("B".into());
-        facts.sysctls.insert("kernel.x".into(), "1".into());
-        facts.sysctls.insert("kernel.y".into(), "2".into());
-    });
-    let analysis = lab.analyse();
-    assert_eq!(analysis.facts.len(), 2);
-    let unasked: Vec<(&str, Vec<Option<&str>>)> = analysis
-        .unasked
-        .iter()
-        .map(|difference| {
-            (difference.fact.as_str(), difference.values.iter().map(|value| value.as_deref()).collect())
-        })
-        .collect();
-    assert_eq!(
-        unasked,
-        [("CPU model", vec![Some("A"), Some("B")]), ("sysctl kernel.y", vec![None, Some("2")])],
-        "kernel.x is what the duel is about"
-    );
-}
-
-#[test]
-fn knobs_explain_the_facts_that_they_turn() {
-    for (key, value, change) in [
-        ("cpus", "0", (|facts| facts.cpus_allowed = Some("0".into())) as fn(&mut Facts)),
-        ("debugfs.sched/base_slice_ns", "1", |facts| {
-            facts.sched_debug.insert("base_slice_ns".into(), "1".into());
-        }),
-        ("sysfs.kernel/mm/transparent_hugepage/enabled", "never", |facts| {
-            facts.transparent_hugepages = Some("never".into());
-        }),
-    ] {
-        let mut lab = Lab::new(1, &["base", "new"], Blocks::Exactly(6));
-        facts(&mut lab, "base", |_| ());
-        facts(&mut lab, "new", change);
-        assert_eq!(lab.analyse().unasked.len(), 1, "{key} by itself");
-        lab.run.header.experiment.variants[1].knobs = vec![Knob::parse(key, value).unwrap()];
-        assert_eq!(lab.analyse().unasked, [], "{key} as asked");
-    }
-}
-
-#[test]
-fn m14_another_clock_source_during_a_run_is_told() {
-    let mut lab = Lab::new(1, &["base"], Blocks::Exactly(6));
-    facts(&mut lab, "base", |_| ());
-    facts(&mut lab, "base", |facts| facts.clocksource = Some("hpet".into()));
-    let notices = lab.analyse().notices;
-    assert!(
-        notices.iter().any(|notice| notice.contains("clocksource changed") && notice.contains("hpet")),
-        "{notices:?}"
     );
 }
 

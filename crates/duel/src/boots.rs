@@ -33,7 +33,7 @@ impl Run<'_> {
             problems.extend(found.into_iter().map(|problem| format!("{}: {problem}", variant.name)));
         }
         match problems.is_empty() {
-            true => Ok(()),
+            true => self.refuse(),
             false => Err(DuelError::Impossible { problems }.into()),
         }
     }
@@ -229,27 +229,23 @@ impl Run<'_> {
             (None, Some(facts)) => Record::Facts { variant, facts },
             (None, None) => return Ok(refused),
         };
-        self.journal.append(&record)?;
-        self.journal.sync()?;
+        self.write_met(record)?;
         Ok(refused)
     }
 
     /// The facts of a boot, unless they are those of the variant's boot before. Another kernel is refused: blocks of two
     /// kernels are no blocks of one variant.
     fn news(&mut self, variant: &str, facts: Facts) -> Result<Option<Box<Facts>>, Halt> {
-        let Some(before) = self.facts.get(variant) else {
-            self.facts.insert(variant.into(), facts.clone());
-            return Ok(Some(Box::new(facts)));
-        };
-        let (then, now) = (kernel(before), kernel(&facts));
-        if then != now {
-            return Err(DuelError::OtherKernel { variant: variant.into(), then, now }.into());
+        if let Some(before) = self.facts.get(variant) {
+            let (then, now) = (kernel(before), kernel(&facts));
+            if then != now {
+                return Err(DuelError::OtherKernel { variant: variant.into(), then, now }.into());
+            }
+            if before.rows() == facts.rows() {
+                return Ok(None);
+            }
         }
-        if before.rows() == facts.rows() {
-            return Ok(None);
-        }
-        self.facts.insert(variant.into(), facts.clone());
-        Ok(Some(Box::new(facts)))
+        Ok(Some(self.learn(variant, facts)))
     }
 }
 
@@ -262,6 +258,6 @@ fn script(variant: &Variant, trials: &[Planned]) -> Vec<Request> {
 
 /// What tells one build of a kernel from another.
 fn kernel(facts: &Facts) -> String {
-    let words = [&facts.kernel_release, &facts.kernel_version];
+    let words = [&facts.kernel_release, &facts.kernel_version, &facts.kernel_build_id];
     words.into_iter().flatten().map(String::as_str).collect::<Vec<&str>>().join(" ")
 }

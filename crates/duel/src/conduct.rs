@@ -39,6 +39,7 @@ pub fn conduct(
         boots_per_block: if target.boots() { plan.boots().len() as u32 } else { 0 },
         boot_is_up: false,
         facts: BTreeMap::new(),
+        met: Vec::new(),
         said: BTreeSet::new(),
         // The padding of the environment must not repeat when a run is resumed.
         padding: Xoshiro256PlusPlus::seed_from_u64(header.seed ^ unix_ms()),
@@ -92,10 +93,10 @@ impl Run<'_> {
             }
         };
         for (variant, facts) in variants.iter().zip(facts) {
-            self.journal.append(&Record::Facts { variant: variant.name.clone(), facts: Box::new(facts) })?;
+            let facts = self.learn(&variant.name, facts);
+            self.write_met(Record::Facts { variant: variant.name.clone(), facts })?;
         }
-        self.journal.sync()?;
-        Ok(())
+        self.refuse()
     }
 
     fn check_and_read(&mut self, variants: &[Variant]) -> Result<Vec<Facts>, Halt> {

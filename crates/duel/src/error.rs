@@ -19,6 +19,12 @@ pub enum DuelError {
         /// One sentence each.
         problems: Vec<String>,
     },
+    /// Variants whose machines or kernels differ so much that nothing is compared, found before the first trial.
+    #[error("nothing was run: {why}")]
+    Refused {
+        /// What differs, and how to compare all the same.
+        why: String,
+    },
     /// A variant that could not be booted before the first trial.
     #[error("variant {variant} cannot be booted: {error}")]
     Unbootable {

@@ -37,8 +37,11 @@ pub(crate) struct Run<'a> {
     pub boots_per_block: u32,
     /// Whether a boot is up and has trials left: then it is no longer one of those to come.
     pub boot_is_up: bool,
-    /// By variant, what its last boot was.
+    /// By variant, what its machine and kernel were when they were read last.
     pub facts: BTreeMap<String, Facts>,
+    /// The records that hold what was read of machines and kernels, of all sittings, each followed by a trial that
+    /// measured on it, if one has.
+    pub met: Vec<Record>,
     /// What was said of boots already.
     pub said: BTreeSet<String>,
     pub padding: Xoshiro256PlusPlus,
@@ -75,9 +78,15 @@ const REPEATED: &str = "repeated";
 impl Run<'_> {
     /// Takes over what earlier sittings of the run have done.
     pub fn take_up(&mut self, records: &[Record]) {
+        // Variants on whose machine, as it was read last, nothing has been measured yet.
+        let mut unmeasured = BTreeSet::new();
         for record in records {
             match record {
                 Record::Trial(trial) => {
+                    let is_done = matches!(trial.outcome, Outcome::Done { .. });
+                    if is_done && unmeasured.remove(&trial.variant) {
+                        self.met.push(record.clone());
+                    }
                     let place = self
                         .plan
                         .slots
@@ -87,11 +96,45 @@ impl Run<'_> {
                 }
                 Record::Boot(boot) => {
                     self.pace.add_boot(Duration::try_from_secs_f64(boot.ready_s).unwrap_or_default());
-                    self.facts
-                        .extend(boot.facts.as_ref().map(|facts| (boot.variant.clone(), (**facts).clone())));
+                    if let Some(facts) = &boot.facts {
+                        self.facts.insert(boot.variant.clone(), (**facts).clone());
+                        self.met.push(record.clone());
+                        unmeasured.insert(&boot.variant);
+                    }
+                }
+                Record::Facts { variant, facts } => {
+                    self.facts.insert(variant.clone(), (**facts).clone());
+                    self.met.push(record.clone());
+                    unmeasured.insert(variant);
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Takes over what was read of a variant, and gives it as the journal takes it: without the options of a kernel that
+    /// stand in it already.
+    pub fn learn(&mut self, variant: &str, facts: Facts) -> Box<Facts> {
+        let mut told = Box::new(facts.clone());
+        self.facts.values().for_each(|earlier| told.leave_out_config_of(earlier));
+        self.facts.insert(variant.into(), facts);
+        told
+    }
+
+    /// Puts a record of what was read of a machine into the journal.
+    pub fn write_met(&mut self, record: Record) -> Result<(), Halt> {
+        self.journal.append(&record)?;
+        self.journal.sync()?;
+        self.met.push(record);
+        Ok(())
+    }
+
+    /// Stops before the first trial where machines or kernels differ in what alone may make a difference.
+    pub fn refuse(&self) -> Result<(), Halt> {
+        let refused = analysis::refused(self.experiment, &self.met);
+        match refused.is_empty() {
+            true => Ok(()),
+            false => Err(DuelError::Refused { why: analysis::refusal_in_words(&refused) }.into()),
         }
     }
 

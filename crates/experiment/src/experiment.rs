@@ -1,7 +1,7 @@
 use crate::boot::is_boot_key;
 use crate::{
-    Description, Knob, KnobError, Known, Missing, ParamError, Params, Point, Scope, TargetKind, Variant,
-    VariantError, did_you_mean,
+    Description, Knob, KnobError, Known, Missing, ParamError, Params, Point, Refusal, Scope, TargetKind,
+    Variant, VariantError, did_you_mean,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,6 +37,9 @@ pub struct Experiment {
     pub target: TargetKind,
     /// The longest that one trial may take, in seconds, before it is killed and counted as missing.
     pub deadline_s: f64,
+    /// Differences between machines and kernels across which variants are compared all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accept_differences: Vec<Refusal>,
     /// What `--scale small` changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub small: Option<Scale>,
@@ -207,6 +210,7 @@ impl Experiment {
             aa: true,
             target: TargetKind::Local,
             deadline_s: 600.0,
+            accept_differences: Vec::new(),
             small: None,
         }
     }

@@ -2,9 +2,11 @@
 //! JSON forms. Nothing here reads a file, a clock or the machine.
 
 mod boot;
+mod debug_options;
 mod description;
 mod experiment;
 mod facts;
+mod kernel_config;
 mod knob;
 mod metric;
 mod missing;
@@ -13,14 +15,17 @@ mod packed_form;
 mod params;
 mod point;
 mod record;
+mod refusal;
 mod target_kind;
 mod toml_form;
 mod variant;
 
 pub use boot::BootSpec;
+pub use debug_options::{cost_of, costly_options, is_woken_by, when_of};
 pub use description::{Axis, Description, Kind, Parameter};
 pub use experiment::{AskError, Blocks, Entry, Experiment, MARGIN_PCT, Scale};
-pub use facts::Facts;
+pub use facts::{Facts, FoundConfig, NumaNode, preemption};
+pub use kernel_config::KernelConfig;
 pub use knob::{Knob, KnobError, Scope};
 pub use metric::{Direction, Metric, Statistic};
 pub use missing::{Known, Missing};
@@ -32,6 +37,7 @@ pub use record::{
     BootRecord, Ending, Evidence, Failure, Header, Imported, Outcome, Record, Summary, TrialKey, TrialRecord,
     Usage,
 };
+pub use refusal::{Refusal, RefusalError};
 pub use target_kind::TargetKind;
 pub use toml_form::{TomlError, from_toml, to_toml};
 pub use variant::{Variant, VariantError};

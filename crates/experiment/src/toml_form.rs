@@ -1,7 +1,10 @@
 //! The TOML form of an experiment. It is read value by value, so that each fault has a line and a column.
 
 use crate::experiment::ScaleEntry;
-use crate::{AskError, Blocks, Entry, Experiment, Knob, Point, Scale, TargetKind, Variant, did_you_mean};
+use crate::{
+    AskError, Blocks, Entry, Experiment, Knob, Point, Refusal, RefusalError, Scale, TargetKind, Variant,
+    did_you_mean,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -49,8 +52,20 @@ fn fault<T>(span: Range<usize>, what: impl Into<String>) -> Read<T> {
     Err(Fault { at: span.start, what: what.into() })
 }
 
-const KEYS: [&str; 11] =
-    ["title", "workload", "variant", "set", "blocks", "margin", "seed", "aa", "target", "deadline", "scale"];
+const KEYS: [&str; 12] = [
+    "title",
+    "workload",
+    "variant",
+    "set",
+    "blocks",
+    "margin",
+    "seed",
+    "aa",
+    "target",
+    "deadline",
+    "scale",
+    "accept-differences",
+];
 
 fn read(text: &str) -> Read<Experiment> {
     let document = DeTable::parse(text).map_err(|error| Fault {
@@ -79,6 +94,7 @@ fn read(text: &str) -> Read<Experiment> {
                     .or_else(|error| fault(value.span(), error.to_string()))?;
             }
             "deadline" => experiment.deadline_s = decimal(value)?,
+            "accept-differences" => experiment.accept_differences = refusals(value)?,
             "scale" => experiment.small = scale(table(value)?)?,
             other => {
                 return fault(
@@ -228,6 +244,16 @@ fn point_list(value: &Value<'_>) -> Read<Vec<Point>> {
     Ok(points)
 }
 
+fn refusals(value: &Value<'_>) -> Read<Vec<Refusal>> {
+    let DeValue::Array(items) = value.get_ref() else {
+        return fault(value.span(), "`accept-differences` takes an array such as [\"preemption\"]");
+    };
+    let refusal = |item: &Value<'_>| {
+        string(item)?.parse::<Refusal>().or_else(|error: RefusalError| fault(item.span(), error.to_string()))
+    };
+    items.iter().map(refusal).collect()
+}
+
 fn table<'a, 'b>(value: &'a Value<'b>) -> Read<&'a DeTable<'b>> {
     match value.get_ref() {
         DeValue::Table(table) => Ok(table),
@@ -317,6 +343,11 @@ pub fn to_toml(experiment: &Experiment) -> String {
     let _ = writeln!(out, "aa = {}", experiment.aa);
     let _ = writeln!(out, "target = {}", quoted(&experiment.target.to_string()));
     let _ = writeln!(out, "deadline = {:?}", experiment.deadline_s);
+    if !experiment.accept_differences.is_empty() {
+        let names: Vec<String> =
+            experiment.accept_differences.iter().map(|refusal| quoted(&refusal.to_string())).collect();
+        let _ = writeln!(out, "accept-differences = [{}]", names.join(", "));
+    }
     let set = |out: &mut String, set: &BTreeMap<String, String>| {
         for (name, value) in set {
             let _ = writeln!(out, "{} = {}", quoted(name), quoted(value));
@@ -371,6 +402,7 @@ seed = 42
 aa = false
 deadline = 30
 target = "vm"
+accept-differences = ["preemption", "CONFIG_KASAN"]
 
 [set]
 total = 1_000_000
@@ -416,6 +448,7 @@ count = "split"
         assert_eq!(experiment.variants[1].knobs.len(), 8);
         assert_eq!((experiment.target.to_string(), experiment.set["vm.cpus"].as_str()), ("vm".into(), "4"));
         assert_eq!(experiment.small.as_ref().unwrap().set["vm.cpus"], "2");
+        assert_eq!(experiment.accept_differences.len(), 2);
         assert_eq!(experiment.workloads[1].points.len(), 3);
         assert_eq!(experiment.small.as_ref().unwrap().workloads["small lock"].points.len(), 1);
         assert_eq!(from_toml(&to_toml(&experiment)).unwrap(), experiment, "{}", to_toml(&experiment));
@@ -447,6 +480,9 @@ count = "split"
         let (line, column, what) = at("blocks = 10\nmargni = 2\n");
         assert_eq!((line, column), (2, 1));
         assert!(what.contains("`margin`"), "{what}");
+        let (line, column, what) = at("accept-differences = [\"cpu-model\", \"preemtion\"]\n");
+        assert_eq!((line, column), (1, 36), "{what}");
+        assert!(what.contains("`preemption`"), "{what}");
         let (line, column, what) = at("[[workload]]\nname = \"x\"\npoints = [1, {a = 1}]\n");
         assert_eq!((line, column), (3, 14), "{what}");
         let (line, _, what) = at("[[variant]]\nname = \"a\"\nsysctrl.kernel.x = 1\n");

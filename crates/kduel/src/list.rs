@@ -1,6 +1,6 @@
 use crate::{Outcome, output, session};
 use clap::ValueEnum;
-use experiment::Ending;
+use experiment::{Ending, cost_of, costly_options, when_of};
 use journal::RunInfo;
 use report::{Format, Style};
 
@@ -17,6 +17,8 @@ enum What {
     Workloads,
     /// The values of global-lock's parameter `lock`
     Locks,
+    /// Kernel options that cost time, with what each does; variants that differ in one are not compared
+    DebugOptions,
     /// What was run and imported, newest first
     Runs,
     /// How a report can look, and in which formats
@@ -42,6 +44,7 @@ pub fn list(args: &Args) -> anyhow::Result<Outcome> {
                 Format::all().map(|format| (format!("--format {}", format.name()), format.summary().into()));
             styles.chain(formats).collect()
         }
+        What::DebugOptions => costly_options().map(debug_option).collect(),
         What::Runs => {
             let home = session::home()?;
             let runs = home.list()?;
@@ -59,6 +62,11 @@ pub fn list(args: &Args) -> anyhow::Result<Outcome> {
     let lines: Vec<String> = rows.iter().map(|(name, summary)| format!("{name:width$}  {summary}")).collect();
     output::result(&lines.join("\n"))?;
     Ok(Outcome::Done)
+}
+
+fn debug_option(name: &str) -> (String, String) {
+    let when = when_of(name).map_or(String::new(), |when| format!(" ({when})"));
+    (name.into(), format!("{}{when}", cost_of(name).unwrap_or_default()))
 }
 
 /// What a run asked and how it ended, in one line.

@@ -1,7 +1,9 @@
 //! The command: it parses, calls and prints. Everything else lives in the crates below it.
 
 mod ask;
+mod diff;
 mod doctor;
+mod facts;
 mod import;
 mod list;
 mod output;
@@ -39,7 +41,7 @@ enum Command {
     Run(run::Args),
     /// Report a run, also one that was interrupted or still goes on
     Report(report::Args),
-    /// List workloads, locks, runs or report styles
+    /// List workloads, locks, runs, report styles or debug options
     List(list::Args),
     /// Explain a workload, or say what a run asked and where it stands
     Show(show::Args),
@@ -47,6 +49,10 @@ enum Command {
     Resume(resume::Args),
     /// Run again what a run or a report's footer asked, with the same seed
     Reproduce(reproduce::Args),
+    /// Say in what two runs, variants, machines, kernels or configurations differ
+    Diff(diff::Args),
+    /// Say what this machine and its kernel are, for people or for `kduel diff`
+    Facts(facts::Args),
     /// Read a published table into a run, to check, re-render or compare it
     Import(import::Args),
     /// Say what this machine can and cannot do, and what closes each gap
@@ -88,6 +94,8 @@ fn main() -> ExitCode {
                 Command::Show(args) => show::show(&args),
                 Command::Resume(args) => resume::resume(&args),
                 Command::Reproduce(args) => reproduce::reproduce(&args),
+                Command::Diff(args) => diff::diff(&args),
+                Command::Facts(args) => facts::facts(&args),
                 Command::Import(args) => import::import(&args),
                 Command::Doctor(args) => doctor::doctor(&args),
                 Command::Agent { .. } | Command::Trial => Ok(Outcome::Done),

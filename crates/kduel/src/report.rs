@@ -1,7 +1,9 @@
 use crate::{Outcome, output, session};
 use analysis::{Analysis, Verdict};
+use anyhow::ensure;
 use clap::ValueEnum;
-use journal::Home;
+use experiment::{Experiment, Refusal};
+use journal::{Home, Run};
 use report::{Format, Options, Style};
 use std::path::Path;
 
@@ -35,6 +37,9 @@ pub struct View {
     /// Set the figures of another run, such as an imported one, beside these
     #[arg(long, value_name = "RUN")]
     beside: Option<String>,
+    /// Compare although CPU models, preemption models or debug options differ: their names, as the refusal gives them
+    #[arg(long = "accept-difference", value_name = "NAME", value_delimiter = ',')]
+    pub accept_differences: Vec<Refusal>,
     /// Exit with status 1 if there is one
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
@@ -83,10 +88,10 @@ pub fn report(args: &Args) -> anyhow::Result<Outcome> {
 /// # Errors
 /// When the run cannot be read or the style does not fit it.
 pub fn print(home: &Home, run: &Path, view: &View) -> anyhow::Result<Outcome> {
-    let run = session::read_at(home, run)?;
-    let analysis = analysis::analyse(&run);
+    let mut run = session::read_at(home, run)?;
+    let analysis = compared(&mut run, view)?;
     let beside = match &view.beside {
-        Some(name) => Some(analysis::analyse(&session::read(home, name)?)),
+        Some(name) => Some(compared(&mut session::read(home, name)?, view)?),
         None => None,
     };
     let format = view.format()?;
@@ -106,6 +111,23 @@ pub fn print(home: &Home, run: &Path, view: &View) -> anyhow::Result<Outcome> {
         Some(FailOn::Regression) if has_regression(&analysis) => Outcome::Regression,
         _ => Outcome::Done,
     })
+}
+
+/// The analysis of a run whose variants may be compared.
+fn compared(run: &mut Run, view: &View) -> anyhow::Result<Analysis> {
+    accept(&mut run.header.experiment, view);
+    let analysis = analysis::analyse(run);
+    ensure!(analysis.refused.is_empty(), analysis::refusal_in_words(&analysis.refused));
+    Ok(analysis)
+}
+
+/// Adds what the user accepts to what the experiment does.
+pub fn accept(experiment: &mut Experiment, view: &View) {
+    for refusal in &view.accept_differences {
+        if !experiment.accept_differences.contains(refusal) {
+            experiment.accept_differences.push(refusal.clone());
+        }
+    }
 }
 
 fn has_regression(analysis: &Analysis) -> bool {

@@ -19,7 +19,8 @@ pub fn resume(args: &Args) -> anyhow::Result<Outcome> {
     args.view.check()?;
     let home = session::home()?;
     let mut journal = home.open(&args.run).with_context(|| format!("run {} cannot be resumed", args.run))?;
-    let run = journal.read()?;
+    let mut run = journal.read()?;
+    report::accept(&mut run.header.experiment, &args.view);
     if run.header.imported.is_some() {
         anyhow::bail!("run {} was imported; there is nothing to resume", run.header.run);
     }

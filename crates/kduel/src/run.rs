@@ -46,10 +46,11 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
 /// # Errors
 /// When it cannot be run.
 pub fn start(
-    experiment: experiment::Experiment,
+    mut experiment: experiment::Experiment,
     out: Option<PathBuf>,
     view: &report::View,
 ) -> anyhow::Result<Outcome> {
+    report::accept(&mut experiment, view);
     let home = session::home()?;
     if let Some(out) = out.as_deref().filter(|out| out.to_str().is_none()) {
         anyhow::bail!("--out {}: the name of the directory is not UTF-8; give it another", out.display());

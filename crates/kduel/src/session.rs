@@ -151,9 +151,9 @@ pub fn conduct(
             ));
             printed.map(|_| Outcome::Interrupted)
         }
-        Err(error @ (DuelError::Impossible { .. } | DuelError::Unbootable { .. }))
-            if run.records.is_empty() =>
-        {
+        Err(
+            error @ (DuelError::Impossible { .. } | DuelError::Unbootable { .. } | DuelError::Refused { .. }),
+        ) if run.records.is_empty() => {
             discard_if_empty(home, journal, run)?;
             Err(error.into())
         }

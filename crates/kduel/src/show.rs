@@ -1,4 +1,4 @@
-use crate::{Outcome, output, session};
+use crate::{Outcome, facts, output, session};
 use experiment::{Description, Ending, Facts, Record};
 use journal::Run;
 use std::collections::BTreeMap;
@@ -142,8 +142,8 @@ fn run_in_words(run: &Run) -> String {
 
 fn facts_in_words(variant: &str, facts: &Facts) -> String {
     let mut out = format!("machine under {variant}:\n");
-    for (name, value) in facts.rows() {
-        let _ = writeln!(out, "  {name}: {value}");
+    for line in facts::in_words(facts).lines() {
+        let _ = writeln!(out, "  {line}");
     }
     out
 }

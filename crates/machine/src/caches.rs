@@ -1,27 +1,41 @@
 //! The caches between CPUs and memory.
 
-use crate::Root;
-use std::collections::BTreeMap;
+use crate::{CpuSet, Root};
 
 /// The size of all last-level caches of `cpus` together, in bytes; one that several CPUs share counts once. `None`
 /// where the kernel does not tell.
 pub fn last_level_cache_bytes(root: &Root, cpus: &[u32]) -> Option<u64> {
-    let caches: BTreeMap<String, u64> = cpus.iter().filter_map(|cpu| last_level_cache(root, *cpu)).collect();
-    (!caches.is_empty()).then(|| caches.into_values().fold(0, u64::saturating_add))
+    let caches = last_level_caches(root, cpus.iter().copied());
+    (!caches.is_empty()).then(|| caches.into_iter().fold(0, u64::saturating_add))
 }
 
-/// The last-level cache of a CPU: the list of CPUs that share it, and its size in bytes.
-fn last_level_cache(root: &Root, cpu: u32) -> Option<(String, u64)> {
+/// The sizes of all last-level caches of `cpus`, in bytes. CPUs whose caches are not known are passed over.
+pub(crate) fn last_level_caches(root: &Root, cpus: impl Iterator<Item = u32>) -> Vec<u64> {
+    let mut sharers = CpuSet::new();
+    let mut sizes = Vec::new();
+    for cpu in cpus {
+        // On a machine of thousands of CPUs every file that is not read counts.
+        if !sharers.contains(cpu)
+            && let Some((own, bytes)) = last_level_cache(root, cpu)
+        {
+            own.iter().for_each(|sharer| sharers.insert(sharer));
+            sizes.push(bytes);
+        }
+    }
+    sizes
+}
+
+/// The last-level cache of a CPU: the CPUs that share it, and its size in bytes.
+fn last_level_cache(root: &Root, cpu: u32) -> Option<(CpuSet, u64)> {
     let directory = |index: u32| format!("sys/devices/system/cpu/cpu{cpu}/cache/index{index}");
     let last = (0..)
         .map(directory)
         .map_while(|cache| Some((root.number(format!("{cache}/level")).ok()?, cache)))
         .max_by_key(|(level, _)| *level);
-    let (level, cache) = last?;
-    let sharers = root.text(format!("{cache}/shared_cpu_list")).unwrap_or_else(|_| cpu.to_string());
+    let (_, cache) = last?;
+    let sharers = root.text(format!("{cache}/shared_cpu_list")).ok().and_then(|list| list.parse().ok());
     let size_kib: u64 = root.text(format!("{cache}/size")).ok()?.strip_suffix('K')?.parse().ok()?;
-    // CPUs of hybrid machines may share one at a level where others have their own.
-    Some((format!("L{level} of {sharers}"), size_kib.checked_mul(1024)?))
+    Some((sharers.unwrap_or_else(|| CpuSet::one(cpu)), size_kib.checked_mul(1024)?))
 }
 
 #[cfg(test)]

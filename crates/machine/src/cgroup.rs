@@ -108,6 +108,21 @@ impl Cgroups {
         quotas.min_by(|a, b| a.cpus.total_cmp(&b.cpus))
     }
 
+    /// The weight of the group of this process for CPU time among its siblings, with the name of the file that sets it.
+    pub fn cpu_weight(&self) -> Option<(&'static str, u64)> {
+        let own = self.groups("cpu").into_iter().next()?;
+        ["cpu.weight", "cpu.shares"].into_iter().find_map(|file| Some((file, number(&own.join(file))?)))
+    }
+
+    /// The tightest limit on memory, of the group of this process and all above it, in bytes.
+    pub fn memory_limit_bytes(&self) -> Option<u64> {
+        let limit = |group: PathBuf| {
+            ["memory.max", "memory.limit_in_bytes"].iter().find_map(|file| number(&group.join(file)))
+        };
+        // Version 2 writes `max` for no limit, version 1 the largest number of whole pages.
+        self.groups("memory").into_iter().filter_map(limit).min().filter(|bytes| *bytes < 1 << 62)
+    }
+
     /// The limits on the number of tasks, of the group of this process and all above it.
     pub fn pids_limits(&self) -> Vec<PidsLimit> {
         let limit = |group: PathBuf| {

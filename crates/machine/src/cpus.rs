@@ -92,7 +92,12 @@ impl CpuSet {
 
     /// The CPUs in it, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.words.len() as u32 * WORD_BITS).filter(|cpu| self.contains(*cpu))
+        // Most words of a small set on a large machine are empty.
+        let words = self.words.iter().enumerate().filter(|(_, word)| **word != 0);
+        words.flat_map(|(index, word)| {
+            let first = index as u32 * WORD_BITS;
+            (0..WORD_BITS).filter(move |bit| word >> bit & 1 == 1).map(move |bit| first + bit)
+        })
     }
 
     /// The CPUs in it, ascending.

@@ -77,6 +77,7 @@ fn million() -> Analysis {
         facts: Vec::new(),
         unasked: Vec::new(),
         features: Vec::new(),
+        refused: Vec::new(),
         tables: vec![table],
         boots: None,
         aa: Ok(AaSummary { pairs: 50, fired: 2, largest_pct: 0.4, stated_rate: 0.05, distrust: false }),

@@ -1,12 +1,12 @@
 //! What stands above the results in every style: what was asked, of which machine and kernels, what nobody asked
 //! for, and the results in two sentences.
 
-use crate::boots;
 use crate::document::Block;
 use crate::figures::{JUDGED, counted, signed_pct, trimmed, verdict_word};
 use crate::reader::NOTES;
+use crate::{boots, machines};
 use analysis::{Analysis, Cell, Effect, Feature, Row, State, Table, Verdict};
-use experiment::{Experiment, Facts, Imported};
+use experiment::{Experiment, Imported};
 use std::collections::BTreeMap;
 
 /// The head of the report.
@@ -17,11 +17,7 @@ pub(crate) fn blocks(analysis: &Analysis) -> Vec<Block> {
     }
     match &analysis.header.imported {
         Some(imported) => blocks.extend(source(imported)),
-        None => blocks.extend(machine(analysis)),
-    }
-    if !analysis.unasked.is_empty() {
-        blocks.push(Block::Section("Differences between the variants that nobody asked for".into()));
-        blocks.push(Block::Items(unasked(analysis)));
+        None => blocks.extend(machines::blocks(analysis)),
     }
     if !analysis.features.is_empty() {
         blocks.push(Block::Section("What was turned on, and whether it ran".into()));
@@ -70,84 +66,6 @@ fn source(imported: &Imported) -> Vec<Block> {
         blocks.push(Block::Items(imported.checks.clone()));
     }
     blocks
-}
-
-fn machine(analysis: &Analysis) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    if let Some((_, facts)) = analysis.facts.first() {
-        let lines = machine_lines(facts);
-        if !lines.is_empty() {
-            blocks.push(Block::Section("Machine details".into()));
-            blocks.push(Block::Items(lines));
-        }
-    }
-    let kernel = |variant: &experiment::Variant| {
-        let facts = analysis.facts.iter().find(|(name, _)| *name == variant.name).map(|(_, facts)| facts);
-        let mut words = facts.map(kernel_words).unwrap_or_default();
-        words.push(variant.knobs_in_words());
-        (variant.name.clone(), words.join(", "))
-    };
-    let kernels: Vec<(String, String)> = analysis.header.experiment.variants.iter().map(kernel).collect();
-    if !kernels.is_empty() {
-        blocks.push(Block::Section("Kernel details".into()));
-        blocks.push(Block::Pairs(kernels));
-    }
-    blocks
-}
-
-fn machine_lines(facts: &Facts) -> Vec<String> {
-    let line = |parts: Vec<Option<String>>| {
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| parts.join(", "))
-    };
-    let named = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} {value}"));
-    let switch =
-        |name: &str, on: Option<bool>| on.map(|on| format!("{name} {}", if on { "on" } else { "off" }));
-    [
-        line(vec![
-            facts.cpu_model.clone(),
-            facts.sockets.map(|count| counted(count as usize, "socket")),
-            facts.numa_nodes.map(|count| counted(count as usize, "NUMA node")),
-            facts.memory_bytes.map(|bytes| format!("{} MiB of memory", bytes >> 20)),
-        ]),
-        line(vec![
-            named("CPUs online", &facts.cpus_online),
-            named("CPUs allowed", &facts.cpus_allowed),
-            facts.cpu_quota.map(|cpus| format!("quota of {} CPUs", trimmed(cpus, 2))),
-            switch("SMT", facts.smt),
-        ]),
-        line(vec![
-            named("governor", &facts.governor),
-            switch("turbo", facts.turbo),
-            named("clocksource", &facts.clocksource),
-            named("transparent hugepages", &facts.transparent_hugepages),
-        ]),
-        line(vec![named("hypervisor", &facts.hypervisor), facts.libc.clone()]),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-fn kernel_words(facts: &Facts) -> Vec<String> {
-    let mut words = Vec::new();
-    words.extend(facts.kernel_release.clone());
-    words.extend(facts.preemption.as_ref().map(|model| format!("preemption {model}")));
-    if let Some(options) = facts.debug_options.as_ref().filter(|options| !options.is_empty()) {
-        words.push(format!("debug options {}", options.join(" ")));
-    }
-    words
-}
-
-fn unasked(analysis: &Analysis) -> Vec<String> {
-    let variants = &analysis.header.experiment.variants;
-    let line = |difference: &analysis::Difference| {
-        let values = variants.iter().zip(&difference.values).map(|(variant, value)| {
-            format!("{} `{}`", variant.name, value.as_deref().unwrap_or("not known"))
-        });
-        format!("{}: {}", difference.fact, values.collect::<Vec<String>>().join(", "))
-    };
-    analysis.unasked.iter().map(line).collect()
 }
 
 /// Whether a feature ran: `slice, global-lock: slice=on ran in 24 of 24 trials; the last one: 270 grants`.

@@ -6,12 +6,14 @@
 
 mod beside;
 mod boots;
+mod diff;
 mod document;
 mod figures;
 mod footer;
 mod format;
 mod formats;
 mod head;
+mod machines;
 mod options;
 mod plot;
 mod reader;
@@ -20,6 +22,7 @@ mod style;
 mod styles;
 mod verdicts;
 
+pub use diff::{diff_json, diff_text};
 pub use figures::WIDTH;
 pub use format::Format;
 pub use options::{Options, ReportError};

@@ -4,7 +4,7 @@
 
 mod common;
 
-use analysis::{Analysis, State};
+use analysis::{About, Analysis, Difference, OptionGroup, State};
 use common::{absent, analysis_of, feature, global_lock, hackbench, reference, run, table, time};
 use experiment::Missing;
 use report::{Format, Options, import, render};
@@ -114,8 +114,13 @@ fn every_kind_of_run_fits_the_schema() {
     assert_valid(&json(&global_lock(&["a", "b:nice=1", "c"])));
     let mut broken = hackbench();
     broken.state = State::Interrupted("SIGINT".into());
-    broken.unasked =
-        vec![analysis::Difference { fact: "microcode".into(), values: vec![Some("0x1".into()), None] }];
+    broken.unasked = [
+        ("microcode", About::Fact),
+        ("CONFIG_KASAN", About::DebugOption),
+        ("CONFIG_FUTEX", About::KernelOption(OptionGroup::Locks)),
+    ]
+    .map(|(fact, about)| Difference { fact: fact.into(), values: vec![Some("0x1".into()), None], about })
+    .into();
     broken.features = vec![feature("slice=on", 0, "no grant")];
     broken.missing = vec![("hang: it passed its deadline".into(), 3)];
     broken.tables[0].rows[0].cells[1] = absent("patched", "signal: SIGSEGV");

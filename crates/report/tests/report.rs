@@ -4,7 +4,7 @@
 
 mod common;
 
-use analysis::{Analysis, Difference, State, Verdict};
+use analysis::{About, Analysis, Difference, State, Verdict};
 use common::{
     absent, assert_mailable, description, feature, global_lock, golden, hackbench, run, table, time,
 };
@@ -165,7 +165,11 @@ fn colour_is_for_verdicts_and_only_when_asked_for() {
 fn what_a_reader_must_know_stands_above_the_tables() {
     let mut analysis = hackbench();
     analysis.state = State::Interrupted("SIGINT".into());
-    analysis.unasked = vec![Difference { fact: "microcode".into(), values: vec![Some("0x1".into()), None] }];
+    analysis.unasked = vec![Difference {
+        fact: "microcode".into(),
+        values: vec![Some("0x1".into()), None],
+        about: About::Fact,
+    }];
     analysis.features = vec![feature("slice=on", 5, "7 grants"), feature("proxy=on", 0, "no sign of it")];
     analysis.notices = vec!["the run was interrupted (SIGINT): 8 of 10 blocks are there".into()];
     analysis.missing = vec![("hang: it passed its deadline of 600 s".into(), 3)];

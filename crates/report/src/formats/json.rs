@@ -1,7 +1,7 @@
 //! One JSON object with every cell. `docs/json.md` says what its fields mean, `docs/json.schema.json` is their schema.
 
 use crate::{Options, ReportError};
-use analysis::{AaPair, Analysis, BlockValue, Effect, Feature, State, Table, Verdict};
+use analysis::{AaPair, Analysis, BlockValue, Effect, Feature, OptionGroup, State, Table, Verdict};
 use experiment::{BootSpec, Direction, Facts, Imported, Knob, Known, Statistic};
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
@@ -47,7 +47,7 @@ struct Report<'a> {
     notices: &'a [String],
     unasked: Vec<Unasked<'a>>,
     features: &'a [Feature],
-    facts: BTreeMap<&'a str, &'a Facts>,
+    facts: BTreeMap<&'a str, Facts>,
     imported: Option<&'a Imported>,
     boots: Option<BootsOut<'a>>,
     cells: Cells<'a>,
@@ -93,6 +93,9 @@ struct Aa {
 #[derive(Serialize)]
 struct Unasked<'a> {
     fact: &'a str,
+    about: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<OptionGroup>,
     values: BTreeMap<&'a str, Option<&'a str>>,
 }
 
@@ -166,6 +169,8 @@ fn run<'a>(analysis: &'a Analysis) -> Report<'a> {
             .iter()
             .map(|difference| Unasked {
                 fact: &difference.fact,
+                about: difference.about.word(),
+                group: difference.about.group(),
                 values: variants
                     .iter()
                     .zip(&difference.values)
@@ -174,7 +179,7 @@ fn run<'a>(analysis: &'a Analysis) -> Report<'a> {
             })
             .collect(),
         features: &analysis.features,
-        facts: analysis.facts.iter().map(|(name, facts)| (name.as_str(), facts)).collect(),
+        facts: analysis.facts.iter().map(|(name, facts)| (name.as_str(), without_options(facts))).collect(),
         imported: header.imported.as_ref(),
         boots: analysis.boots.as_ref().map(|boots| BootsOut {
             count: boots.count,
@@ -184,6 +189,15 @@ fn run<'a>(analysis: &'a Analysis) -> Report<'a> {
         cells: Cells(&analysis.tables),
         beside: None,
     }
+}
+
+/// The thousands of options of a kernel are the journal's; here are those that differ.
+fn without_options(facts: &Facts) -> Facts {
+    let mut facts = facts.clone();
+    if let Some(config) = &mut facts.config {
+        config.options = None;
+    }
+    facts
 }
 
 /// Every cell, written one by one so that a run with many values is never held twice.

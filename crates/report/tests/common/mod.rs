@@ -95,6 +95,7 @@ pub fn run(workloads: &[(&str, Description)], variants: &[&str]) -> Analysis {
         state: State::Finished,
         unasked: Vec::new(),
         features: Vec::new(),
+        refused: Vec::new(),
         tables: Vec::new(),
         boots: None,
         aa: Ok(AaSummary { pairs: 2, fired: 0, largest_pct: 0.31, stated_rate: 0.05, distrust: false }),

@@ -8,7 +8,7 @@ use crate::shared::warmup;
 use crate::{Failure, Trial};
 use experiment::Params;
 use found::Found;
-use machine::{KernelConfig, KernelLog, Root};
+use machine::{KernelLog, Root, running_config};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::system::{delete_module, finit_module};
 use std::ffi::{CStr, CString};
@@ -53,9 +53,9 @@ impl Torture {
             return Err(Failure::Refused("locktorture has no warm-up; leave out `warmup`".into()));
         }
         let stutter_s = params.decimal("stutter")?;
-        let stutter_jiffies = match (stutter_s > 0.0, KernelConfig::of_running(&Root::real())) {
+        let stutter_jiffies = match (stutter_s > 0.0, running_config(&Root::real())) {
             (false, _) => 0,
-            (true, Some(config)) => {
+            (true, Some((config, _))) => {
                 let per_s = config.get("CONFIG_HZ").and_then(|hz| hz.parse().ok()).unwrap_or(250.0);
                 (stutter_s * per_s).round().max(1.0) as u64
             }
@@ -86,8 +86,8 @@ impl Torture {
     /// What stands against it.
     pub fn check(&self) -> Result<(), Failure> {
         let root = Root::real();
-        let built = KernelConfig::of_running(&root);
-        let built = built.as_ref().map(|config| config.get(OPTION).unwrap_or("n"));
+        let built = running_config(&root);
+        let built = built.as_ref().map(|(config, _)| config.value(OPTION));
         let loaded = Path::new("/sys/module/locktorture").exists();
         possible(built, loaded, !self.directory.is_empty(), rustix::process::geteuid().is_root())?;
         if !KernelLog::mark().is_readable() {
