@@ -186,7 +186,8 @@ fn what_the_knobs_of_a_boot_ask_for_is_no_surprise() {
         facts.hypervisor = Some("TCGTCGTCGTCG".into());
     };
     let words = |facts: &mut Facts| facts.command_line = Some("quiet sched_proxy_exec=0 nosmt".into());
-    let cases: [(&[&str], &dyn Fn(&mut Facts), usize); 8] = [
+    type Case<'a> = (&'a [&'a str], &'a dyn Fn(&mut Facts), usize);
+    let cases: [Case<'_>; 8] = [
         (&["base:kernel=a", "new:kernel=b"], &kernel, 0),
         (&["base", "new"], &kernel, 4),
         (&["base:vm.cpus=2", "new:vm.cpus=8,vm.memory=4096"], &grown, 0),

@@ -14,6 +14,11 @@ impl KernelConfig {
     /// What the value of an option that is not set is called.
     pub const NOT_SET: &str = "n";
 
+    /// Whether a text is that of a configuration: it says of at least one option that it is set, or that it is not.
+    pub fn is_in(text: &str) -> bool {
+        text.lines().any(|line| line.starts_with("CONFIG_") || line.starts_with("# CONFIG_"))
+    }
+
     /// Reads the text of a configuration. Lines of another form are passed over.
     pub fn parse(text: &str) -> KernelConfig {
         let options = text.lines().filter_map(|line| {
@@ -48,7 +53,7 @@ impl KernelConfig {
         self.options.len()
     }
 
-    /// Whether no option is set: then the text was no configuration.
+    /// Whether no option is set.
     pub fn is_empty(&self) -> bool {
         self.options.is_empty()
     }
@@ -97,6 +102,8 @@ mod tests {
         let config = KernelConfig::parse("CONFIG_HZ=250\n# CONFIG_SMP is not set\nHZ=1\nrubbish\n");
         assert_eq!((config.get("CONFIG_SMP"), config.value("CONFIG_SMP"), config.len()), (None, "n", 1));
         assert_eq!((config.value("CONFIG_HZ"), config.has("CONFIG_HZ")), ("250", false));
-        assert!(KernelConfig::parse("no configuration").is_empty());
+        assert!(
+            KernelConfig::is_in("# c\n# CONFIG_SMP is not set\n") && !KernelConfig::is_in("no CONFIG_X=y")
+        );
     }
 }

@@ -135,11 +135,10 @@ fn of_file(given: &str) -> anyhow::Result<Side> {
             .with_context(|| format!("{given} holds no facts as `kduel facts --format json` writes them"))?;
         return Ok(Side::of_machine(given, facts));
     }
-    let config = KernelConfig::parse(&text);
-    if config.is_empty() {
+    if !KernelConfig::is_in(&text) {
         bail!("{given} is a text without facts of a machine and without a line such as CONFIG_SMP=y");
     }
-    Ok(Side::of_config(given, config))
+    Ok(Side::of_config(given, KernelConfig::parse(&text)))
 }
 
 /// The text of a file, unpacked if it is packed. `None` where it is none.

@@ -20,7 +20,7 @@ mod rseq;
 mod symbols;
 mod tools;
 
-use crate::{KernelConfig, KernelLog, Root, facts};
+use crate::{KernelConfig, KernelLog, Root, facts, running_config};
 use experiment::{Facts, Known};
 pub use finding::{Finding, Remedy, State};
 use serde::Serialize;
@@ -53,7 +53,7 @@ pub fn examine(root: &Root, home: Option<&Path>, guest: Option<&Known<String>>) 
     let subject = Subject {
         root,
         facts: facts(root),
-        config: KernelConfig::of_running(root),
+        config: running_config(root).map(|(config, _)| config),
         log: if root.is_real() { KernelLog::lines_with(&words) } else { None },
     };
     // First of all: what this process does later must not be in what it sees of the load.

@@ -13,8 +13,7 @@ const BYTES_MAX: u64 = 8 << 20;
 /// trees keep it. `None` where it is nowhere.
 pub fn running_config(root: &Root) -> Option<(KernelConfig, String)> {
     let found = |text: String, place: &str| {
-        let config = KernelConfig::parse(&text);
-        (!config.is_empty()).then(|| (config, format!("/{place}")))
+        KernelConfig::is_in(&text).then(|| (KernelConfig::parse(&text), format!("/{place}")))
     };
     let packed = "proc/config.gz";
     if let Some(config) = unpacked(root, packed).and_then(|text| found(text, packed)) {
