@@ -32,6 +32,17 @@ fn an_image_by_any_name_finds_what_lies_beside_it() {
 }
 
 #[test]
+fn the_configuration_with_the_name_of_the_image_comes_first() {
+    let top = TempDir::new().unwrap();
+    let image = plant(top.path(), "bzImage-mine", image());
+    for (name, config) in [("config", "plain"), ("config-7.3.4-made", "release"), ("config-mine", "name")] {
+        let text = format!("CONFIG_LOCALVERSION=\"{config}\"\n");
+        plant(top.path(), name, &text);
+        assert_eq!(open(&image).unwrap().config, Some(text));
+    }
+}
+
+#[test]
 fn a_configuration_is_found_where_distributions_keep_it() {
     for place in [
         "boot/config-7.3.4-made",
@@ -68,7 +79,9 @@ fn a_build_tree_is_known_by_its_top_and_by_its_image() {
     let top = TempDir::new().unwrap();
     plant(top.path(), ".config", CONFIG);
     plant(top.path(), "Kconfig", "");
-    plant(top.path(), "modules.order", "kernel/locking/locktorture.o\n");
+    // The first form is that of newer kernels, the second that of older ones.
+    plant(top.path(), "modules.order", "kernel/locking/locktorture.o\nkernel/fs/old.ko\n");
+    plant(top.path(), "fs/old.ko", module(""));
     plant(top.path(), "kernel/locking/locktorture.ko", module(""));
     let image = plant(top.path(), "arch/x86/boot/bzImage", image());
     let link = top.path().join("arch/x86_64/boot/bzImage");
@@ -77,7 +90,7 @@ fn a_build_tree_is_known_by_its_top_and_by_its_image() {
     for given in [top.path(), &image, &link] {
         let kernel = open(given).unwrap();
         assert_made(&kernel);
-        assert_eq!(kernel.modules.closure(&["locktorture"]).unwrap().len(), 1);
+        assert_eq!(kernel.modules.closure(&["locktorture", "old"]).unwrap().len(), 2);
     }
 }
 
@@ -157,6 +170,16 @@ fn packages_are_read_in_every_packing_and_by_any_name() {
     }
 }
 
+/// A file with two names has its content under the last of them.
+#[test]
+fn a_second_name_of_the_image_in_an_rpm_is_passed_over() {
+    let image = image();
+    let files: [(&str, &[u8]); 2] =
+        [("boot/vmlinuz-7.3.4-made", b""), ("lib/modules/7.3.4-made/vmlinuz", &image)];
+    let top = TempDir::new().unwrap();
+    assert_eq!(open(&plant(top.path(), "made.rpm", rpm(&files, Packing::Zstd))).unwrap().image, image);
+}
+
 /// Since Linux 7 Debian's kernels come in several packages.
 #[test]
 fn split_packages_are_joined_in_any_order() {
@@ -214,6 +237,15 @@ fn what_is_not_there_or_cannot_be_read_is_named() {
     assert!(said.contains("no regular file"), "{said}");
     let said = refused(&plant(top.path(), "file", "x").join("bzImage"));
     assert!(said.contains("cannot read"), "{said}");
+}
+
+#[test]
+fn a_disk_image_is_not_read_to_find_out_what_it_is() {
+    let top = TempDir::new().unwrap();
+    let path = top.path().join("disk.img");
+    std::fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    let said = refused(&path);
+    assert!(said.contains("a file of more than 512 MiB"), "{said}");
 }
 
 #[test]

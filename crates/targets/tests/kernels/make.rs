@@ -129,8 +129,13 @@ fn tar(files: Files) -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-/// An .rpm with these files.
+/// An .rpm with these files, which says its size as small packages do.
 pub fn rpm(files: Files, packing: Packing) -> Vec<u8> {
+    rpm_of_size(files, packing, |size| (1000, (size as u32).to_be_bytes().to_vec()))
+}
+
+/// An .rpm that says its size with this tag and value.
+pub fn rpm_of_size(files: Files, packing: Packing, tag_of_size: impl Fn(u64) -> (u32, Vec<u8>)) -> Vec<u8> {
     let mut archive = Vec::new();
     for (path, bytes) in files {
         let entry = cpio::NewcBuilder::new(&format!("./{path}")).mode(0o100_644);
@@ -140,10 +145,10 @@ pub fn rpm(files: Files, packing: Packing) -> Vec<u8> {
     }
     let payload = packing.pack(&cpio::newc::trailer(archive).unwrap());
     let header = rpm_header(&[(1000, b"a name\0")]);
-    let size = (header.len() + payload.len()) as u32;
+    let (tag, size) = tag_of_size((header.len() + payload.len()) as u64);
     let mut rpm = vec![0xed, 0xab, 0xee, 0xdb];
     rpm.resize(96, 0);
-    rpm.extend(rpm_header(&[(1007, &[0; 4]), (1000, &size.to_be_bytes()), (62, b"end")]));
+    rpm.extend(rpm_header(&[(1007, &[0; 4]), (tag, &size), (62, b"end")]));
     rpm.resize(rpm.len().next_multiple_of(8), 0);
     rpm.extend(header);
     rpm.extend(payload);

@@ -40,6 +40,18 @@ fn each_module_comes_behind_what_it_depends_on() {
 }
 
 #[test]
+fn an_image_among_its_modules_finds_them() {
+    let top = TempDir::new().unwrap();
+    let folder = top.path().join("lib/modules/7.3.4-made");
+    plant(&folder, "modules.order", "kernel/a.ko\n");
+    plant(&folder, "kernel/a.ko.zst", Packing::Zstd.pack(&module("")));
+    // As installed: links to whole trees, which may lead back here.
+    std::os::unix::fs::symlink(&folder, folder.join("build")).unwrap();
+    let kernel = open(&plant(&folder, "vmlinuz", image())).unwrap();
+    assert_eq!(names(&kernel.modules.closure(&["a"]).unwrap()), ["a"]);
+}
+
+#[test]
 fn what_is_asked_for_twice_comes_once() {
     let (_top, kernel) = with_modules(&[("a", "b"), ("b", "")], Packing::None);
     assert_eq!(names(&kernel.modules.closure(&["a", "b", "a"]).unwrap()), ["b", "a"]);

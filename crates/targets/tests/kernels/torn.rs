@@ -1,6 +1,6 @@
 //! Torn and damaged files: an error, and never a panic or a kernel that is not the one in the file.
 
-use crate::make::{CONFIG, PACKINGS, Packing, deb, image, module, plant, rpm};
+use crate::make::{CONFIG, PACKINGS, Packing, deb, image, module, plant, rpm, rpm_of_size};
 use crate::{open, refused};
 use proptest::prelude::*;
 use targets::kernel::KernelError;
@@ -53,7 +53,12 @@ fn a_package_that_was_cut_anywhere_is_refused() {
 #[test]
 fn a_download_that_broke_off_is_called_truncated() {
     let top = TempDir::new().unwrap();
-    for (name, whole) in packages() {
+    let image = image();
+    let large = rpm_of_size(&[("boot/vmlinuz-7.3.4-made", &image)], Packing::None, |size| {
+        (270, size.to_be_bytes().to_vec())
+    });
+    for (name, whole) in packages().into_iter().chain([("rpm with a long size".into(), large)]) {
+        assert!(open(&plant(top.path(), "package", &whole)).is_ok(), "{name}");
         let path = plant(top.path(), "package", &whole[..whole.len() - 100]);
         let error = open(&path).unwrap_err();
         assert!(matches!(error, KernelError::Truncated { .. }), "{name}: {error}");
