@@ -14,9 +14,6 @@ const MODULE_BYTES_MAX: u64 = 256 << 20;
 /// The list of what is built in has some 30 KiB.
 const LIST_BYTES_MAX: u64 = 8 << 20;
 
-/// How deep the directories of a kernel's modules go, and more.
-const DEPTH_MAX: u32 = 16;
-
 /// Where the modules of a kernel are.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
@@ -68,7 +65,7 @@ impl Store {
             Source::Absent(_) => {}
             Source::Directory(path) => {
                 store.read_built_in(&path.join("modules.builtin"));
-                store.walk(path, 0)?;
+                store.walk(path)?;
             }
             Source::Tree(path) => {
                 store.read_built_in(&path.join("modules.builtin"));
@@ -111,7 +108,7 @@ impl Store {
     }
 
     /// Adds the modules below a directory.
-    fn walk(&mut self, directory: &Path, depth: u32) -> Result<(), KernelError> {
+    fn walk(&mut self, directory: &Path) -> Result<(), KernelError> {
         let failed = |error| KernelError::Read { path: directory.into(), error };
         let entries: Result<Vec<fs::DirEntry>, _> = fs::read_dir(directory).map_err(failed)?.collect();
         let mut paths: Vec<PathBuf> = entries.map_err(failed)?.iter().map(fs::DirEntry::path).collect();
@@ -119,8 +116,8 @@ impl Store {
         for path in paths {
             // `build` and `source` are links into whole trees.
             let is_link = path.is_symlink();
-            if path.is_dir() && !is_link && depth < DEPTH_MAX {
-                self.walk(&path, depth + 1)?;
+            if path.is_dir() && !is_link {
+                self.walk(&path)?;
             } else if path.is_file() {
                 self.add(path, None);
             }

@@ -110,6 +110,7 @@ fn a_directory_may_hold_one_kernel() {
     plant(top.path(), "README", "about");
     let said = refused(top.path());
     assert!(said.contains("there is no kernel in"), "{said}");
+    plant(top.path(), "boot/vmlinuz-old/note", "a directory");
     plant(top.path(), "boot/vmlinuz-one", image());
     plant(top.path(), "boot/config-one", CONFIG);
     plant(top.path(), "lib/modules/7.3.4-made/kernel/a.ko", module(""));
@@ -170,6 +171,15 @@ fn packages_are_read_in_every_packing_and_by_any_name() {
     }
 }
 
+#[test]
+fn two_names_of_the_image_in_a_package_are_one_kernel() {
+    let image = image();
+    let files: [(&str, &[u8]); 2] =
+        [("./boot/vmlinuz-7.3.4-made", &image), ("./lib/modules/7.3.4-made/vmlinuz", &image)];
+    let top = TempDir::new().unwrap();
+    assert_eq!(open(&plant(top.path(), "made.deb", deb(&files, Packing::Gzip))).unwrap().image, image);
+}
+
 /// A file with two names has its content under the last of them.
 #[test]
 fn a_second_name_of_the_image_in_an_rpm_is_passed_over() {
@@ -193,6 +203,11 @@ fn split_packages_are_joined_in_any_order() {
     assert_made(&open(&joined([&binary, &base])).unwrap());
     assert_made(&open(&joined([&base, &binary])).unwrap());
     assert_eq!(open(&binary).unwrap().config, None);
+    let other = deb(&[("./boot/config-7.3.4-made", b"CONFIG_OTHER=y\n")], Packing::None);
+    let other = plant(top.path(), "other.deb", other);
+    assert_made(
+        &open(&PathBuf::from([&binary, &base, &other].map(|part| part.to_str().unwrap()).join("+"))).unwrap(),
+    );
     let said = refused(&base);
     assert!(said.contains("there is no kernel in") && said.contains("linux-binary"), "{said}");
     let said = refused(&joined([&binary, &binary]));

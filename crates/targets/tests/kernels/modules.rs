@@ -45,10 +45,12 @@ fn an_image_among_its_modules_finds_them() {
     let folder = top.path().join("lib/modules/7.3.4-made");
     plant(&folder, "modules.order", "kernel/a.ko\n");
     plant(&folder, "kernel/a.ko.zst", Packing::Zstd.pack(&module("")));
-    // As installed: links to whole trees, which may lead back here.
-    std::os::unix::fs::symlink(&folder, folder.join("build")).unwrap();
+    // As installed: a link to the tree of the build, whose modules are none of these.
+    plant(top.path(), "usr/src/linux/b.ko", module(""));
+    std::os::unix::fs::symlink(top.path().join("usr/src/linux"), folder.join("build")).unwrap();
     let kernel = open(&plant(&folder, "vmlinuz", image())).unwrap();
     assert_eq!(names(&kernel.modules.closure(&["a"]).unwrap()), ["a"]);
+    assert!(kernel.modules.closure(&["b"]).is_err());
 }
 
 #[test]

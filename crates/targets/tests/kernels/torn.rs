@@ -35,6 +35,18 @@ fn an_image_that_was_cut_says_what_it_lacks() {
     }
 }
 
+/// Old kernels leave the number of sectors empty, and mean four.
+#[test]
+fn an_image_without_a_number_of_sectors_has_four() {
+    let top = TempDir::new().unwrap();
+    let mut old = image();
+    old[0x1f1] = 0;
+    let said = refused(&plant(top.path(), "bzImage", &old));
+    assert!(said.contains(&format!("{} of {} bytes", old.len(), old.len() + 512)), "{said}");
+    old.extend([0; 512]);
+    assert!(open(&plant(top.path(), "bzImage", &old)).is_ok());
+}
+
 #[test]
 fn a_package_that_was_cut_anywhere_is_refused() {
     let top = TempDir::new().unwrap();
