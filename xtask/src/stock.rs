@@ -1,6 +1,7 @@
 use crate::runner::Runner;
 use crate::suite::Suite;
 use anyhow::{Context as _, ensure};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -14,7 +15,7 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "SUITE")]
     suites: Vec<String>,
     /// The package of each suite that depends on its newest kernel
-    #[arg(long, default_value = "linux-image-cloud-amd64")]
+    #[arg(long, default_value = PACKAGE)]
     package: String,
     /// Where the packages go [default: target/stock]
     #[arg(long, value_name = "DIR")]
@@ -25,24 +26,45 @@ pub(crate) struct Args {
 /// `kernel=` reads first comes first.
 const PARTS: [&str; 4] = ["linux-binary-", "linux-image-", "linux-base-", "linux-modules-"];
 
+/// The package that is taken where none is named: the smallest that has all that matters here.
+const PACKAGE: &str = "linux-image-cloud-amd64";
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
-    let to = std::path::absolute(args.to.clone().unwrap_or_else(|| root.join("target/stock")))?;
+    let to = args.to.clone().map_or_else(place, Ok)?;
     for suite in &args.suites {
-        let files = download(suite, &args.package, &to)?;
-        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-        println!("kernel={}", files.join("+"));
+        println!("kernel={}", download(suite, &args.package, &to)?);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The packages of a suite's newest kernel.
-fn download(suite: &str, package: &str, to: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let runner = Runner { dry: false };
+/// Where stock kernels go, and where tests look for them.
+fn place() -> anyhow::Result<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
+    Ok(root.join("target/stock"))
+}
+
+/// Downloads the newest kernels of these suites for the tests, unless they are there.
+pub(crate) fn bring(suites: &[&str]) -> anyhow::Result<()> {
+    let to = place()?;
+    let absent = suites.iter().filter(|suite| !list_of(&to, suite).exists());
+    absent.into_iter().try_for_each(|suite| download(suite, PACKAGE, &to).map(drop))
+}
+
+/// Downloads the newest kernel of a suite and gives what `kernel=` takes, which is also written down beside it.
+fn download(suite: &str, package: &str, to: &Path) -> anyhow::Result<String> {
+    let (to, runner) = (std::path::absolute(to)?, Runner { dry: false });
     let lists = Suite::open(suite, &to.join("apt").join(suite), &runner)?;
     let names = parts(&lists.resolve(package, &PARTS)?);
     ensure!(!names.is_empty(), "{package} of {suite} brings no kernel");
-    lists.download(&names, &to.join(suite), &runner)
+    let files = lists.download(&names, &to.join(suite), &runner)?;
+    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let (kernel, list) = (files.join("+"), list_of(&to, suite));
+    fs::write(&list, &kernel).with_context(|| list.display().to_string())?;
+    Ok(kernel)
+}
+
+fn list_of(to: &Path, suite: &str) -> PathBuf {
+    to.join(format!("{suite}.kernel"))
 }
 
 /// The packages that hold something: those with a version in their name, and without a linux-image that only brings the

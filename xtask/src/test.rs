@@ -1,4 +1,4 @@
-use crate::packages;
+use crate::{packages, stock};
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -36,6 +36,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("sysbench", "the sys workloads against the originals"),
 ];
 
+/// The suites whose newest kernels are booted and compared: one before Linux 7, one from then on.
+const SUITES: [&str; 2] = ["trixie", "trixie-backports"];
+
 /// Where the kernels are that some tests boot, seen from the workspace.
 const KERNELS: &str = "../shared/kernels";
 
@@ -47,6 +50,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         if !missing.is_empty() {
             eprintln!("to run them: {}", packages::apt_line(&missing));
+        }
+        if let Err(error) = stock::bring(&SUITES) {
+            eprintln!("no stock kernels, so no tests of them: {error:#}");
         }
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
