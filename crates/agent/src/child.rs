@@ -2,6 +2,7 @@
 
 use crate::environment;
 use crate::lines::{Lines, wait_readable};
+use crate::program::Program;
 use crate::requests::Requests;
 use crate::trial::{Order, Report};
 use crate::wire::{Done, TrialRequest};
@@ -51,7 +52,7 @@ pub(crate) struct Trial {
 
 impl Trial {
     /// Starts the process. If that fails, the trial is over with the reason.
-    pub(crate) fn start(request: &TrialRequest) -> Result<Trial, Box<Done>> {
+    pub(crate) fn start(request: &TrialRequest, program: &Program) -> Result<Trial, Box<Done>> {
         let root = Root::real();
         let clocksource = machine::settled_clocksource(&root);
         let started_at = Instant::now();
@@ -59,7 +60,8 @@ impl Trial {
         let before = Snapshot::take(&root);
         // Where there can be none, the process group and the token have to do.
         let cgroup = TrialCgroup::create(&root).ok();
-        Trial::spawn(request, started_at, kernel_log, before, clocksource, cgroup).map_err(|error| {
+        let command = program.command();
+        Trial::spawn(request, command, started_at, kernel_log, before, clocksource, cgroup).map_err(|error| {
             let why = format!("the trial's process could not be started: {error}");
             let elapsed_ns = started_at.elapsed().as_nanos() as u64;
             Box::new(Done { elapsed_ns, ..Done::missing(Failure::Spawn, why) })
@@ -68,13 +70,13 @@ impl Trial {
 
     fn spawn(
         request: &TrialRequest,
+        mut command: Command,
         started_at: Instant,
         kernel_log: KernelLog,
         before: Snapshot,
         clocksource: Option<String>,
         cgroup: Option<TrialCgroup>,
     ) -> io::Result<Trial> {
-        let mut command = Command::new("/proc/self/exe");
         command.envs(environment::of(&request.knobs));
         // After the knobs, none of which may take away the mark.
         command

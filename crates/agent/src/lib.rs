@@ -10,6 +10,7 @@ mod environment;
 mod image;
 mod init;
 mod lines;
+mod program;
 mod requests;
 mod serve;
 mod trial;
@@ -20,7 +21,8 @@ pub use image::loadable;
 pub use init::{
     InitOrder, Line, ORDER_PATH, PORT_NAME, PROGRAM_PATH, SCRIPT_PATH, WORDS_OF_INIT, init, is_init,
 };
-pub use serve::{ServeError, serve};
+pub use program::CAPSULE_BINARY;
+pub use serve::{ServeError, serve, serve_from_capsule};
 pub use trial::run_trial;
 pub use wire::{Done, Event, Hello, PROTOCOL, Request, TrialRequest, Work, build_id};
 

@@ -1,9 +1,10 @@
 //! The agent: answers requests until it is told to leave or the stream ends.
 
 use crate::child::{Ended, Trial};
+use crate::program::Program;
 use crate::requests::Requests;
 use crate::trial;
-use crate::wire::{Done, Event, Hello, Request, Work};
+use crate::wire::{Done, Event, Hello, Request, TrialRequest, Work, be_of_build};
 use experiment::{Failure, Knob};
 use machine::{Root, Undo};
 use rustix::stdio::stdout;
@@ -35,7 +36,7 @@ pub enum ServeError {
 /// # Errors
 /// When the stream fails, or something cannot be put back.
 pub fn serve(undo: &Path) -> Result<(), ServeError> {
-    serve_requests(Requests::from_stream(), undo)
+    serve_requests(Agent::new(Requests::from_stream(), undo, Program::Itself, None)?)
 }
 
 /// As [`serve`], with all requests in the file `script`, for a machine to which nothing can be said.
@@ -43,11 +44,24 @@ pub fn serve(undo: &Path) -> Result<(), ServeError> {
 /// # Errors
 /// As [`serve`], and when the script cannot be read.
 pub(crate) fn serve_script(script: &Path, undo: &Path) -> Result<(), ServeError> {
-    serve_requests(Requests::from_script(script)?, undo)
+    serve_requests(Agent::new(Requests::from_script(script)?, undo, Program::Itself, None)?)
 }
 
-fn serve_requests(requests: Requests, undo: &Path) -> Result<(), ServeError> {
-    let mut agent = Agent::new(requests, undo)?;
+/// As [`serve`], in a process that was started by the loader in `directory`, that of a capsule, on a machine that is not
+/// the coordinator's.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_from_capsule(undo: &Path, directory: &Path) -> Result<(), ServeError> {
+    // The coordinator's token names a process of another machine, so nobody here could see whether it is alive. An
+    // own one lets the next agent here end what this one leaves should it be killed.
+    let token = machine::new_token(&Root::real()).ok();
+    let program = Program::Capsule(directory.into());
+    be_of_build(program.build_id());
+    serve_requests(Agent::new(Requests::from_stream(), undo, program, token)?)
+}
+
+fn serve_requests(mut agent: Agent) -> Result<(), ServeError> {
     let served = match agent.serve() {
         // A coordinator that was killed while an answer was under way is a stream that has ended.
         Err(ServeError::Stream(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -59,13 +73,21 @@ fn serve_requests(requests: Requests, undo: &Path) -> Result<(), ServeError> {
 
 struct Agent {
     root: Root,
+    program: Program,
+    /// What marks the processes of trials here, where that is not the coordinator's token.
+    token: Option<String>,
     undo: Undo,
     requests: Requests,
     leave: Arc<AtomicBool>,
 }
 
 impl Agent {
-    fn new(requests: Requests, undo: &Path) -> Result<Agent, ServeError> {
+    fn new(
+        requests: Requests,
+        undo: &Path,
+        program: Program,
+        token: Option<String>,
+    ) -> Result<Agent, ServeError> {
         let leave = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&leave))?;
@@ -73,7 +95,7 @@ impl Agent {
         // What a trial leaves behind is handed to the agent, which ends and counts it.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(io::Error::from)?;
         let undo = Undo::new(undo).map_err(|error| ServeError::Undo(error.to_string()))?;
-        Ok(Agent { root: Root::real(), undo, requests, leave })
+        Ok(Agent { root: Root::real(), program, token, undo, requests, leave })
     }
 
     fn serve(&mut self) -> Result<(), ServeError> {
@@ -94,7 +116,7 @@ impl Agent {
                     }
                 }
                 Request::Facts => say(&Event::Facts(Box::new(machine::facts(&self.root))))?,
-                Request::Trial(request) => match self.trial(&request)? {
+                Request::Trial(request) => match self.trial(*request)? {
                     Ended::Done(done) => say(&Event::Done(done))?,
                     Ended::ToldToLeave => return Ok(()),
                 },
@@ -142,11 +164,14 @@ impl Agent {
         machine::knobs::turn_to(&self.root, &all, &mut self.undo).map_err(|error| error.to_string())
     }
 
-    fn trial(&mut self, request: &crate::TrialRequest) -> Result<Ended, ServeError> {
+    fn trial(&mut self, mut request: TrialRequest) -> Result<Ended, ServeError> {
         if let Err(why) = self.turn_for(&request.knobs, &request.work) {
             return Ok(Ended::Done(Box::new(Done::missing(Failure::Knob, why))));
         }
-        let trial = match Trial::start(request) {
+        if let Some(token) = &self.token {
+            request.token.clone_from(token);
+        }
+        let trial = match Trial::start(&request, &self.program) {
             Ok(trial) => trial,
             Err(done) => return Ok(Ended::Done(done)),
         };

@@ -1,9 +1,8 @@
 //! What the two ends say to each other: one JSON object per line.
 
-use crate::image::loadable;
+use crate::program::Program;
 use experiment::{Facts, Failure, Knob, Outcome, Params, Point, Usage};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use std::sync::OnceLock;
 
 /// The version of the protocol. Ends of different versions part at the hello.
@@ -30,16 +29,11 @@ static BUILD: OnceLock<String> = OnceLock::new();
 /// The id of this build: its version and the checksum of its binary, wherever that lies. Symbols do not count, since
 /// they are left behind where the binary is sent elsewhere.
 pub fn build_id() -> &'static str {
-    BUILD.get_or_init(|| {
-        let version = env!("CARGO_PKG_VERSION");
-        match loadable(Path::new("/proc/self/exe")) {
-            Ok(binary) => format!("{version}-{:08x}", crc32fast::hash(&binary)),
-            Err(_) => format!("{version}-unknown"),
-        }
-    })
+    BUILD.get_or_init(|| Program::Itself.build_id())
 }
 
-/// Spares an emulated machine the checksum: whoever put the binary there knows it.
+/// For a process that knows its build otherwise: whoever put the binary there knows it and spares an emulated machine the
+/// checksum, or the kernel takes the loader for the program.
 pub(crate) fn be_of_build(id: String) {
     // Set already only if it was asked for before, and then it is the same.
     let _ = BUILD.set(id);

@@ -53,6 +53,10 @@ pub fn conduct(
     run.take_up(records);
     let ended = run.all(&header.experiment.variants);
     let closed = run.target.close();
+    if let (Err(_), Err(left)) = (&ended, &closed) {
+        // The run fails for another reason, which must not hide what is left to do by hand.
+        run.observer.notice(&left.to_string());
+    }
     let ending = match &ended {
         Ok(ending) => ending.clone(),
         Err(error) => Ending::Failed(error.to_string()),

@@ -12,13 +12,13 @@ mod report;
 mod reproduce;
 mod resume;
 mod run;
+mod serve;
 mod session;
 mod show;
 mod target;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Pits kernels, settings and locks against each other on the workloads that kernel scheduling and locking
@@ -59,10 +59,10 @@ enum Command {
     Doctor(doctor::Args),
     /// Run trials for a coordinator (not for people)
     #[command(hide = true)]
-    Agent {
-        /// The directory of the undo journals
-        undo: PathBuf,
-    },
+    Agent(serve::AgentArgs),
+    /// Put back and end what killed runs have left on this machine (not for people: every command does)
+    #[command(hide = true)]
+    Recover(serve::RecoverArgs),
     /// Run one trial for an agent (not for people)
     #[command(hide = true)]
     Trial,
@@ -82,9 +82,13 @@ fn main() -> ExitCode {
         agent::init();
     }
     let outcome = match Cli::parse().command {
-        // These two are parts of a run, not commands: nothing may stand before what they do.
-        Command::Agent { undo } => agent::serve(&undo).context("agent").map(|()| Outcome::Done),
+        // These are parts of a run, not commands: nothing may stand before what they do.
+        Command::Agent(args) => serve::agent(args).context("agent").map(|()| Outcome::Done),
         Command::Trial => agent::run_trial().context("trial").map(|()| Outcome::Done),
+        Command::Recover(args) => {
+            serve::recover(&args);
+            Ok(Outcome::Done)
+        }
         command => {
             session::put_back_what_others_left();
             match command {
@@ -98,7 +102,7 @@ fn main() -> ExitCode {
                 Command::Facts(args) => facts::facts(&args),
                 Command::Import(args) => import::import(&args),
                 Command::Doctor(args) => doctor::doctor(&args),
-                Command::Agent { .. } | Command::Trial => Ok(Outcome::Done),
+                Command::Agent(_) | Command::Trial | Command::Recover(_) => Ok(Outcome::Done),
             }
         }
     };

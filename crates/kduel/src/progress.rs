@@ -31,11 +31,21 @@ impl Progress {
         }
     }
 
+    /// Says sentences beside the living line, for those who do not know of it.
+    pub fn voice(&self) -> Box<dyn FnMut(&str)> {
+        let bar = self.bar.clone();
+        Box::new(move |text: &str| print(bar.as_ref(), &format!("kduel: {text}")))
+    }
+
     fn print(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(line),
-            None => output::say(line),
-        }
+        print(self.bar.as_ref(), line);
+    }
+}
+
+fn print(bar: Option<&ProgressBar>, line: &str) {
+    match bar {
+        Some(bar) => bar.println(line),
+        None => output::say(line),
     }
 }
 

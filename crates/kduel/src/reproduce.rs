@@ -1,3 +1,4 @@
+use crate::target::Leave;
 use crate::{Outcome, ask, report, run, session};
 use anyhow::Context as _;
 use std::io::Read as _;
@@ -11,6 +12,8 @@ pub struct Args {
     /// Keep the run in this directory instead of $KDUEL_HOME/runs
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    leave: Leave,
     #[command(flatten)]
     view: report::View,
 }
@@ -35,5 +38,5 @@ pub fn reproduce(args: &Args) -> anyhow::Result<Outcome> {
         }
         run.header.experiment
     };
-    run::start(ask::checked(experiment)?, args.out.clone(), &args.view)
+    run::start(ask::checked(experiment)?, args.out.clone(), args.leave, &args.view)
 }

@@ -1,3 +1,4 @@
+use crate::target::Leave;
 use crate::{Outcome, output, report, session};
 use anyhow::Context as _;
 use experiment::{Ending, Record};
@@ -7,6 +8,8 @@ pub struct Args {
     /// The run: its name, the start of its name, `latest`, or its directory
     #[arg(default_value = "latest")]
     run: String,
+    #[command(flatten)]
+    leave: Leave,
     #[command(flatten)]
     view: report::View,
 }
@@ -42,5 +45,5 @@ pub fn resume(args: &Args) -> anyhow::Result<Outcome> {
         journal.append(&Record::Notice { text: notice })?;
     }
     journal.append(&Record::Resumed { at_unix_ms: session::unix_ms() })?;
-    session::conduct(&home, &mut journal, &run, &args.view)
+    session::conduct(&home, &mut journal, &run, args.leave, &args.view)
 }

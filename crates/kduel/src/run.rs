@@ -1,4 +1,5 @@
 use crate::ask::{self, Flags};
+use crate::target::Leave;
 use crate::{Outcome, report, session};
 use journal::JournalError;
 use std::path::PathBuf;
@@ -11,6 +12,8 @@ pub struct Args {
     /// Keep the run in this directory instead of $KDUEL_HOME/runs
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    leave: Leave,
     #[command(flatten)]
     view: report::View,
 }
@@ -29,6 +32,8 @@ const EXAMPLES: &str = "Examples:
       A sysctl against itself (as root); it is put back afterwards.
   kduel run hackbench -V old:kernel=installed -V new:kernel=bzImage --target vm --set vm.cpus=4 --blocks 8
       Two kernels in virtual machines, booted afresh for every block.
+  kduel run hackbench -V a -V b:append=preempt=full --target ssh:root@box --may-reboot
+      A boot argument on another machine, which is rebooted by kexec for every side of every block.
   kduel run hackbench -V ours -V original:via=rt-tests --points 1,2
       kduel's hackbench against the original.";
 
@@ -38,7 +43,7 @@ const EXAMPLES: &str = "Examples:
 /// When the experiment cannot be meant or run.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
     args.view.check()?;
-    start(ask::experiment(&args.flags)?, args.out, &args.view)
+    start(ask::experiment(&args.flags)?, args.out, args.leave, &args.view)
 }
 
 /// Starts a new run of a checked experiment.
@@ -48,6 +53,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
 pub fn start(
     mut experiment: experiment::Experiment,
     out: Option<PathBuf>,
+    leave: Leave,
     view: &report::View,
 ) -> anyhow::Result<Outcome> {
     report::accept(&mut experiment, view);
@@ -67,5 +73,5 @@ pub fn start(
         error => error.into(),
     })?;
     let run = journal.read()?;
-    session::conduct(&home, &mut journal, &run, view)
+    session::conduct(&home, &mut journal, &run, leave, view)
 }

@@ -1,6 +1,7 @@
 //! What every run shares, whether it is new, resumed or reproduced: where it lives, how it is stopped, how it ends.
 
 use crate::progress::Progress;
+use crate::target::Leave;
 use crate::{Outcome, output, report, target};
 use agent::Stop;
 use anyhow::{Context as _, ensure};
@@ -10,6 +11,7 @@ use journal::{Home, Journal, Run};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+use targets::TargetError;
 
 /// Puts back what killed runs of this user have left turned on this machine, and ends what they left running. A
 /// failure is said and does not keep the command from its work.
@@ -121,6 +123,7 @@ pub fn conduct(
     home: &Home,
     journal: &mut Journal,
     run: &Run,
+    leave: Leave,
     view: &report::View,
 ) -> anyhow::Result<Outcome> {
     let stop = Stop::default();
@@ -129,7 +132,8 @@ pub fn conduct(
     let mut progress = Progress::new(output::watched());
     let directory = journal.directory().to_path_buf();
     let name = word_for(home, &directory);
-    let mut target = match target::open(&run.header.experiment, home, &directory, &token, &stop) {
+    let mut target = match target::open(&run.header, leave, home, &directory, &token, &stop, progress.voice())
+    {
         Ok(target) => target,
         Err(error) => {
             discard_if_empty(home, journal, run)?;
@@ -151,8 +155,12 @@ pub fn conduct(
             ));
             printed.map(|_| Outcome::Interrupted)
         }
+        // All of these come before the first trial.
         Err(
-            error @ (DuelError::Impossible { .. } | DuelError::Unbootable { .. } | DuelError::Refused { .. }),
+            error @ (DuelError::Impossible { .. }
+            | DuelError::Unbootable { .. }
+            | DuelError::Refused { .. }
+            | DuelError::Target(TargetError::Ssh(_))),
         ) if run.records.is_empty() => {
             discard_if_empty(home, journal, run)?;
             Err(error.into())

@@ -3,9 +3,11 @@
 pub mod capsule;
 pub mod kernel;
 mod local;
+pub mod ssh;
 pub mod vm;
 
 pub use local::Local;
+pub use ssh::Ssh;
 pub use vm::Vm;
 
 use agent::{AgentError, Client, Request};
@@ -102,6 +104,9 @@ pub enum TargetError {
     /// The kernel could not be booted. The target's own error says how it failed.
     #[error(transparent)]
     Boot(Box<dyn std::error::Error + Send + Sync>),
+    /// The machine could not be used over ssh.
+    #[error(transparent)]
+    Ssh(ssh::SshError),
     /// It started but does not speak as it should.
     #[error(transparent)]
     Agent(#[from] AgentError),
