@@ -14,6 +14,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use support::{Kduel, reasons, stderr};
 use tempfile::TempDir;
 
@@ -71,7 +72,21 @@ impl Machine {
         write_root(&directory.path().join("root"), directory.path());
         write_client(directory.path());
         let qemu = boot(directory.path());
-        Ok(Machine { directory, qemu })
+        let machine = Machine { directory, qemu };
+        machine.wait_until_it_answers();
+        Ok(machine)
+    }
+
+    fn wait_until_it_answers(&self) {
+        let began = Instant::now();
+        let answers = || {
+            let mut ssh = Command::new("ssh");
+            ssh.args(self.arguments().split(' ')).args(["-o", "BatchMode=yes", "box", "true"]);
+            ssh.stdin(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+        };
+        while !answers() {
+            assert!(began.elapsed() < Duration::from_secs(300), "{}", self.console());
+        }
     }
 
     fn arguments(&self) -> String {
@@ -79,9 +94,11 @@ impl Machine {
         format!("-F {} -o ConnectTimeout=30", self.directory.path().join("config").display())
     }
 
+    /// The end of what the kernels said.
     fn console(&self) -> String {
         let bytes = fs::read(self.directory.path().join("console")).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(4096)..]).into_owned();
+        format!("the end of its console:\n{text}")
     }
 }
 
@@ -172,8 +189,23 @@ fn write_client(directory: &Path) {
 
 fn boot(directory: &Path) -> Child {
     let file = |name: &str| directory.join(name).display().to_string();
-    let mut command = Command::new("qemu-system-x86_64");
-    command.args(["-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "2048", "-smp", "2"]);
+    // It must not outlive a test that is killed.
+    let mut command = Command::new("setpriv");
+    command.args([
+        "--pdeathsig",
+        "KILL",
+        "qemu-system-x86_64",
+        "-M",
+        "q35",
+        "-accel",
+        "tcg,thread=multi",
+        "-cpu",
+        "max",
+        "-m",
+        "2048",
+        "-smp",
+        "2",
+    ]);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-device", "virtio-serial-pci"]);
     command.args(["-serial", &format!("file:{}", file("console")), "-initrd", &file("initrd")]);
     command.arg("-kernel").arg(kernel(OWN));
