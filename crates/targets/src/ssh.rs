@@ -21,7 +21,7 @@ use crate::capsule::{Capsule, Part};
 use crate::{BootOrder, Booted, Target, TargetError};
 use agent::{AgentError, CAPSULE_BINARY, Client, Stop};
 use answer::Life;
-use experiment::{Facts, Variant};
+use experiment::{Facts, KernelConfig, Variant};
 use host::{Connection, Host, NoAgent};
 use link::Link;
 use parcel::{Parcel, ParcelFile};
@@ -36,6 +36,8 @@ const FAREWELL: Duration = Duration::from_secs(30);
 const HANG_UP: Duration = Duration::from_secs(3);
 /// How long a connection that was lost is tried again.
 const RECONNECTING: Duration = Duration::from_secs(60);
+/// Where a kernel shows the configuration that is built into it.
+const IN_KERNEL: &str = "/proc/config.gz";
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -65,8 +67,8 @@ pub struct Ssh {
     open: Option<Connection>,
     /// The boot that the machine was last seen in.
     life: Option<Life>,
-    /// The text of the configuration of the kernel that is up, where it came with one.
-    config: Option<String>,
+    /// The text of the configuration of the kernel that is up, where it came with one, and what the kernel was given as.
+    config: Option<(String, String)>,
     /// Whether an agent has ended without saying that everything is put back.
     lost: bool,
 }
@@ -145,7 +147,7 @@ impl Ssh {
         self.life = Some(life);
         let connection = self.connect()?;
         self.open = Some(connection);
-        self.config = choice.config;
+        self.config = choice.config.map(|text| (text, choice.name));
         Ok(Booted { ready_s: went_at.elapsed().as_secs_f64(), attempts: 1, remarks })
     }
 
@@ -236,7 +238,14 @@ impl Target for Ssh {
         Ok(&mut self.open.insert(open).client)
     }
 
-    fn complete(&self, _facts: &mut Facts) {}
+    fn complete(&self, facts: &mut Facts) {
+        // A kernel that has its configuration in it knows best. What lies there under the name of its release may be that of
+        // another build.
+        let has_own = facts.config.as_ref().is_some_and(|found| found.from == IN_KERNEL);
+        if let (false, Some((text, given_as))) = (has_own, &self.config) {
+            facts.take_config(KernelConfig::parse(text), given_as);
+        }
+    }
 
     fn last_words(&mut self) -> Option<String> {
         self.open.as_mut()?.session.cause()
