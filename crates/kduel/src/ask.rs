@@ -26,7 +26,7 @@ pub struct Flags {
     /// The points to take, such as 1,2,4 or 1-4
     #[arg(long, short, value_name = "LIST", allow_negative_numbers = true)]
     pub points: Option<String>,
-    /// A workload parameter, or a key of the boot, for all variants
+    /// A workload parameter, or a knob of the boot such as vm.cpus, for all variants
     #[arg(long, short, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Run exactly N blocks [default: 10]; a block is one trial of every variant in random order
