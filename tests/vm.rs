@@ -6,6 +6,7 @@
 mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -169,4 +170,39 @@ fn p2_no_machine_outlives_kduel() {
         }
         wait_until("QEMU has gone", || strays(kduel.home()).is_empty());
     }
+}
+
+#[test]
+fn p1_a_run_that_is_interrupted_in_a_boot_goes_on_with_that_boot() {
+    let Some(path) = kernel(FEATURES) else { return };
+    let kernel = format!("kernel={}", path.display());
+    let kduel = Kduel::new();
+    let words = run(&kernel, &["sched-pipe", "--set", "loops=500", "--set", "settle=0", "--points", "1"]);
+    let told = kduel.home().join("told");
+    let mut interrupted = kduel
+        .command(&[&words[..], &["--blocks", "1", "-V", "a"]].concat())
+        .stdout(Stdio::null())
+        .stderr(File::create(&told).unwrap())
+        .spawn()
+        .unwrap();
+    wait_until("the first block boots", || {
+        fs::read_to_string(&told).unwrap().contains("block 1/1  booting") && machines(&kduel).len() == 1
+    });
+    kill_process(Pid::from_child(&interrupted), Signal::INT).unwrap();
+    assert_eq!(interrupted.wait().unwrap().code(), Some(130), "{}", fs::read_to_string(&told).unwrap());
+    assert_eq!((kduel.trials().len(), strays(kduel.home())), (0, Vec::new()));
+
+    let report = kduel.ok(&["resume"]);
+    let trials = kduel.trials();
+    let mut sides: Vec<bool> = trials.iter().map(|trial| trial["twin"] == true).collect();
+    sides.sort();
+    assert_eq!(sides, [false, true], "the baseline and its twin: {trials:?}");
+    assert!(trials.iter().all(|trial| trial["outcome"]["state"] == "done"), "{trials:?}");
+    for words in ["Boot to ready (not judged): a ", "4 boots came up", " on vm"] {
+        assert!(report.contains(words), "no {words:?} in {report}");
+    }
+    let json = kduel.json();
+    assert_eq!((&json["target"], &json["boots"]["count"]), (&"vm".into(), &4.into()));
+    assert_eq!(json["boots"]["ready"][0]["n"], 1, "{}", json["boots"]);
+    assert_eq!(json["variants"][0]["boot"]["vm"]["cpus"], "2");
 }
