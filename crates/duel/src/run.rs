@@ -94,9 +94,6 @@ impl Run<'_> {
                         .position(|slot| slot.label == trial.workload && slot.point == trial.point);
                     self.count(trial, place);
                 }
-                Record::Facts { variant, facts } => {
-                    self.facts.insert(variant.clone(), (**facts).clone());
-                }
                 Record::Boot(boot) => {
                     self.pace.add_boot(Duration::try_from_secs_f64(boot.ready_s).unwrap_or_default());
                     if let Some(facts) = &boot.facts {
