@@ -1,6 +1,7 @@
 use crate::{Outcome, output, session};
 use anyhow::Context as _;
 use clap::ValueEnum;
+use experiment::{Known, Missing};
 use machine::Root;
 use machine::doctor::{Finding, Remedy, Section, State, examine};
 use std::fmt::Write as _;
@@ -42,7 +43,7 @@ pub fn doctor(args: &Args) -> anyhow::Result<Outcome> {
         }
         None => {
             let home = session::home().ok();
-            examine(&Root::real(), home.as_ref().map(|home| home.path()), None)
+            examine(&Root::real(), home.as_ref().map(|home| home.path()), guest().as_ref())
         }
     };
     let text = match args.format {
@@ -51,6 +52,15 @@ pub fn doctor(args: &Args) -> anyhow::Result<Outcome> {
     };
     output::result(&text)?;
     Ok(Outcome::Done)
+}
+
+/// What came of starting a machine under KVM; `None` where that could not be tried.
+fn guest() -> Option<Known<String>> {
+    let token = machine::new_token(&Root::real()).ok()?;
+    Some(match targets::vm::kvm_works(&token).ok()? {
+        Ok(()) => Ok("a machine that was started under it got into 64-bit mode".into()),
+        Err(why) => Err(Missing::because(why)),
+    })
 }
 
 fn as_json(sections: &[Section]) -> anyhow::Result<String> {

@@ -12,6 +12,7 @@ mod settings;
 
 pub use console::{Fault, Tail, Trouble};
 pub use error::{GuestError, VmError};
+pub use kvm::works as kvm_works;
 
 use crate::capsule::Capsule;
 use crate::kernel::{self, INSTALLED, Kernel};

@@ -88,8 +88,11 @@ fn gets_started(accelerator: &str, token: &str) -> Result<Result<(), String>, Vm
     })
 }
 
-/// Whether KVM runs a machine here. The inner error says why not.
-pub(super) fn works(token: &str) -> Result<Result<(), String>, VmError> {
+/// Whether KVM runs a machine here, by starting one; `token` marks its QEMU. The inner error says why not.
+///
+/// # Errors
+/// When it cannot be tried: there is no QEMU, or it cannot be started.
+pub fn works(token: &str) -> Result<Result<(), String>, VmError> {
     // A shorter word for what is most often the reason.
     match File::options().read(true).write(true).open("/dev/kvm") {
         Ok(_) => gets_started("kvm", token),
