@@ -20,7 +20,7 @@ mod rseq;
 mod symbols;
 mod tools;
 
-use crate::{KernelConfig, KernelLog, Root, facts, running_config};
+use crate::{KernelLog, Root, facts};
 use experiment::{Facts, Known};
 pub use finding::{Finding, Remedy, State};
 use serde::Serialize;
@@ -39,7 +39,6 @@ pub struct Section {
 struct Subject<'a> {
     root: &'a Root,
     facts: Facts,
-    config: Option<KernelConfig>,
     /// The lines of the kernel's log that checks look for; `None` where it cannot be read.
     log: Option<Vec<String>>,
 }
@@ -53,11 +52,10 @@ pub fn examine(root: &Root, home: Option<&Path>, guest: Option<&Known<String>>) 
     let subject = Subject {
         root,
         facts: facts(root),
-        config: running_config(root).map(|(config, _)| config),
         log: if root.is_real() { KernelLog::lines_with(&words) } else { None },
     };
     // First of all: what this process does later must not be in what it sees of the load.
-    let load = load::findings(root, subject.facts.hypervisor.as_deref());
+    let load = load::findings(&subject);
     let mut quiet = cpus::findings(&subject);
     quiet.extend(load);
     quiet.push(clock::finding(&subject));
@@ -68,8 +66,12 @@ pub fn examine(root: &Root, home: Option<&Path>, guest: Option<&Known<String>>) 
     room.extend([memory::memory(root), memory::space(home)]);
     let mut programs = vec![tools::qemu(root), kvm::finding(root, guest)];
     programs.extend(tools::others(root));
-    let watching =
-        vec![perf::pmu(root), perf::software_clock(root), perf::permissions(root), symbols::finding(root)];
+    let watching = vec![
+        perf::pmu(&subject),
+        perf::software_clock(root),
+        perf::permissions(root),
+        symbols::finding(root),
+    ];
     vec![
         Section { title: "Other kernels and machines", findings: programs },
         Section { title: "Counting and profiling", findings: watching },

@@ -211,8 +211,9 @@ fn m1_4096_cpus_with_smt_and_two_governors() {
         let first = cpu % 2048;
         let siblings = format!("{first},{}\n", first + 2048);
         plant(large.path(), &format!("{CPU}/cpu{cpu}/topology/thread_siblings_list"), &siblings);
-        let governor = if cpu < 4000 { "performance\n" } else { "powersave\n" };
-        plant(large.path(), &format!("{CPU}/cpu{cpu}/cpufreq/scaling_governor"), governor);
+    }
+    for (policy, governor) in [(0, "performance\n"), (4000, "powersave\n")] {
+        plant(large.path(), &format!("{CPU}/cpufreq/policy{policy}/scaling_governor"), governor);
     }
     let sections = said_of(large.path());
     assert_eq!(finding(&sections, "CPUs").state, State::Ok);
@@ -220,7 +221,7 @@ fn m1_4096_cpus_with_smt_and_two_governors() {
     assert_eq!(smt.seen, "on: CPUs share 2048 of 2048 cores; one of each core: cpus=0-2047");
     assert_eq!(smt.remedy, Some(Remedy::Command(format!("echo off > /{CPU}/smt/control"))));
     let governor = finding(&sections, "frequency governor");
-    assert_eq!(governor.seen, "performance on 0-3999, powersave on 4000-4095");
+    assert_eq!(governor.seen, "performance, powersave");
     assert_eq!(governor.state, State::Limited);
 }
 
@@ -259,6 +260,11 @@ fn settings_that_disturb_are_named_with_what_turns_them_off() {
         ("proc/sys/kernel/watchdog_thresh", "10\n"),
         ("proc/sys/kernel/nmi_watchdog", "1\n"),
         ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n"),
+        ("sys/kernel/sched_ext/state", "enabled\n"),
+        ("sys/kernel/sched_ext/root/ops", "scx_made_up\n"),
+        ("proc/self/mountinfo", "36 23 0:7 / /sys/kernel/tracing rw - tracefs tracefs rw\n"),
+        ("sys/kernel/tracing/current_tracer", "nop\n"),
+        ("sys/kernel/tracing/set_event", "sched:sched_switch\nsched:sched_wakeup\n"),
         (&format!("{CPU}/vulnerabilities/meltdown"), "Mitigation: PTI\n"),
         (&format!("{CPU}/vulnerabilities/mds"), "Vulnerable\n"),
         (&format!("{CPU}/vulnerabilities/l1tf"), "Not affected\n"),
@@ -273,6 +279,8 @@ fn settings_that_disturb_are_named_with_what_turns_them_off() {
     assert_eq!(remedy, "sysctl -w kernel.nmi_watchdog=0");
     assert_eq!(of(&noisy, "huge pages").2, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
     assert_eq!(of(&noisy, "mitigations").1, "on: meltdown; vulnerable: mds");
+    assert_eq!(of(&noisy, "scheduler").1, "one that BPF has loaded: scx_made_up");
+    assert_eq!(of(&noisy, "tracing").1, "on, and costs time: nop, events: 2");
 
     let quiet = tree(&[
         ("proc/sys/kernel/osrelease", "7.3.4\n"),
@@ -282,8 +290,11 @@ fn settings_that_disturb_are_named_with_what_turns_them_off() {
         ("proc/sys/kernel/nmi_watchdog", "0\n"),
         ("proc/sys/kernel/watchdog", "0\n"),
         ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+        ("sys/kernel/sched_ext/state", "disabled\n"),
+        ("proc/self/mountinfo", "36 23 0:7 / /sys/kernel/tracing rw - tracefs tracefs rw\n"),
+        ("sys/kernel/tracing/current_tracer", "nop\n"),
     ]);
-    for ability in ["debug options", "NUMA balancing", "watchdogs", "huge pages"] {
+    for ability in ["debug options", "NUMA balancing", "watchdogs", "huge pages", "scheduler", "tracing"] {
         assert_eq!(of(&quiet, ability).0, State::Ok, "{ability}");
     }
 }

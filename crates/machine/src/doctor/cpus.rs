@@ -2,7 +2,7 @@
 
 use super::{Finding, Subject};
 use crate::{CpuSet, Root, cpus};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 const CPU: &str = "sys/devices/system/cpu";
 const HARDWARE: &str = "hardware";
@@ -20,7 +20,7 @@ pub(super) fn findings(subject: &Subject) -> Vec<Finding> {
         usable(subject, online.as_ref()),
         alike(subject, online.as_ref()),
         smt(subject, &siblings),
-        governor(subject.root, online.as_ref()),
+        governor(subject),
         turbo(subject),
     ]
 }
@@ -45,17 +45,17 @@ fn usable(subject: &Subject, online: Option<&CpuSet>) -> Finding {
     let Some(online) = online else {
         return Finding::unknown(CPUS, "neither /sys nor /proc says which CPUs there are");
     };
-    let list = |inside: &str| subject.root.text(format!("{CPU}/{inside}")).ok()?.parse::<CpuSet>().ok();
+    let list = |list: &Option<String>| list.as_ref().and_then(|list| list.parse::<CpuSet>().ok());
+    let facts = &subject.facts;
     let mut seen = format!("{} online: {online}", online.len());
-    let offline = list("present").map(|present| present.without(online)).filter(|cpus| !cpus.is_empty());
+    let offline = list(&facts.cpus_offline).filter(|cpus| !cpus.is_empty());
     if let Some(offline) = &offline {
         seen += &format!("; offline: {offline}");
     }
-    if let Some(isolated) = list("isolated").filter(|cpus| !cpus.is_empty()) {
+    if let Some(isolated) = list(&facts.cpus_isolated).filter(|cpus| !cpus.is_empty()) {
         seen += &format!("; isolated: {isolated}");
     }
-    let allowed = subject.facts.cpus_allowed.as_ref().and_then(|allowed| allowed.parse::<CpuSet>().ok());
-    match allowed {
+    match list(&facts.cpus_allowed) {
         Some(allowed) if allowed != *online => {
             Finding::limited(CPUS, format!("{seen}; this process may use: {allowed}"))
                 .command(format!("taskset -pc {online} $$"))
@@ -117,22 +117,15 @@ fn smt(subject: &Subject, siblings: &BTreeSet<Vec<u32>>) -> Finding {
     }
 }
 
-fn governor(root: &Root, online: Option<&CpuSet>) -> Finding {
-    let mut by_governor = BTreeMap::<String, CpuSet>::new();
-    for cpu in online.into_iter().flat_map(CpuSet::iter) {
-        if let Ok(governor) = root.text(format!("{CPU}/cpu{cpu}/cpufreq/scaling_governor")) {
-            by_governor.entry(governor).or_default().insert(cpu);
-        }
-    }
-    let performance =
-        format!("for f in /{CPU}/cpu*/cpufreq/scaling_governor; do echo performance > $f; done");
-    let named: Vec<String> = by_governor.iter().map(|(name, cpus)| format!("{name} on {cpus}")).collect();
-    match by_governor.keys().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => Finding::unknown(GOVERNOR, "the kernel does not steer the frequency here").advice(
+fn governor(subject: &Subject) -> Finding {
+    match subject.facts.governor.as_deref() {
+        None => Finding::unknown(GOVERNOR, "the kernel does not steer the frequency here").advice(
             "In a virtual machine look at the host; on the machine itself at the firmware's power profile.",
         ),
-        ["performance"] => Finding::ok(GOVERNOR, "performance on every CPU"),
-        _ => Finding::limited(GOVERNOR, named.join(", ")).command(performance),
+        Some("performance") => Finding::ok(GOVERNOR, "performance on every CPU"),
+        Some(governors) => Finding::limited(GOVERNOR, governors).command(format!(
+            "for f in /{CPU}/cpu*/cpufreq/scaling_governor; do echo performance > $f; done"
+        )),
     }
 }
 

@@ -8,6 +8,8 @@ const MITIGATIONS: &str = "mitigations";
 const HUGE_PAGES: &str = "huge pages";
 const BALANCING: &str = "NUMA balancing";
 const WATCHDOGS: &str = "watchdogs";
+const SCHEDULER: &str = "scheduler";
+const TRACING: &str = "tracing";
 const DEBUGFS: &str = "debugfs";
 const LOG: &str = "kernel log";
 
@@ -20,6 +22,8 @@ pub(super) fn findings(subject: &Subject) -> Vec<Finding> {
         huge_pages(subject),
         balancing(subject),
         watchdogs(subject),
+        scheduler(subject),
+        tracing(subject),
         debugfs(subject),
         log(subject),
     ]
@@ -110,6 +114,24 @@ fn watchdogs(subject: &Subject) -> Finding {
             Finding::unknown(WATCHDOGS, "the kernel does not have them, or does not tell")
         }
         None => Finding::ok(WATCHDOGS, format!("NMI: absent; soft: {soft}")),
+    }
+}
+
+fn scheduler(subject: &Subject) -> Finding {
+    match subject.facts.sched_ext.as_deref() {
+        None => Finding::unknown(SCHEDULER, "the kernel does not say who schedules"),
+        Some("none") => Finding::ok(SCHEDULER, "the kernel's own"),
+        Some(name) => Finding::limited(SCHEDULER, format!("one that BPF has loaded: {name}"))
+            .command("echo S > /proc/sysrq-trigger   # ends it"),
+    }
+}
+
+fn tracing(subject: &Subject) -> Finding {
+    match subject.facts.tracing.as_deref() {
+        None => Finding::unknown(TRACING, "tracefs is not mounted, or this user may not see it"),
+        Some("nop") => Finding::ok(TRACING, "off"),
+        Some(what) => Finding::limited(TRACING, format!("on, and costs time: {what}"))
+            .command("cd /sys/kernel/tracing && echo nop > current_tracer && echo > set_event"),
     }
 }
 

@@ -1,14 +1,17 @@
 //! What else runs on the machine, and what the hypervisor takes, over a second in which kduel does nothing.
 
-use super::Finding;
+use super::{Finding, Subject};
 use crate::cpu_ticks::CpuTicks;
 use crate::{Root, owner};
+use experiment::Facts;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 const STEAL: &str = "steal";
 const LOAD: &str = "other load";
 
+/// The word of KVM for telling its guests what it takes from them.
+const OFFER: &str = "steal-time";
 const WATCH: Duration = Duration::from_secs(1);
 const LOOKS: u32 = 20;
 /// A machine whose CPUs are busy for less than this part of one CPU is called quiet.
@@ -29,7 +32,8 @@ struct Watch {
     busiest: Option<(String, f64)>,
 }
 
-pub(super) fn findings(root: &Root, hypervisor: Option<&str>) -> Vec<Finding> {
+pub(super) fn findings(subject: &Subject) -> Vec<Finding> {
+    let root = subject.root;
     if !root.is_real() {
         return vec![Finding::of_a_tree(STEAL), Finding::of_a_tree(LOAD)];
     }
@@ -39,16 +43,19 @@ pub(super) fn findings(root: &Root, hypervisor: Option<&str>) -> Vec<Finding> {
     };
     let since_boot = ticks(root).and_then(|ticks| ticks.stolen);
     let average = root.text("proc/loadavg").ok().and_then(|text| Some(text.split(' ').next()?.to_string()));
-    vec![steal(&watch, since_boot, hypervisor), load(&watch, average)]
+    vec![steal(&watch, since_boot, &subject.facts), load(&watch, average)]
 }
 
-fn steal(watch: &Watch, since_boot_ticks: Option<u64>, hypervisor: Option<&str>) -> Finding {
+fn steal(watch: &Watch, since_boot_ticks: Option<u64>, facts: &Facts) -> Finding {
     let (Some(stolen), Some(since_boot)) = (watch.stolen_cpus, since_boot_ticks) else {
         return Finding::unknown(STEAL, "the kernel does not count it");
     };
     let percent = 100.0 * stolen / watch.cpus.max(1.0);
-    match (hypervisor, since_boot) {
+    let tells =
+        facts.paravirtual.as_ref().is_some_and(|offers| offers.split(' ').any(|offer| offer == OFFER));
+    match (&facts.hypervisor, since_boot) {
         (None, 0) => Finding::ok(STEAL, "none since boot, and no hypervisor shows itself"),
+        (Some(_), 0) if tells => Finding::ok(STEAL, "none since boot, and the hypervisor says that it tells"),
         (Some(_), 0) => {
             Finding::unknown(STEAL, "none since the machine was started: the hypervisor may not tell")
                 .advice("Look at the run-to-run noise that the A/A pair of a duel shows.")
@@ -156,11 +163,15 @@ mod tests {
 
     #[test]
     fn a_guest_whose_hypervisor_tells_nothing_is_not_called_free_of_steal() {
-        assert_eq!(steal(&QUIET, Some(0), Some("KVM")).state, State::Unknown);
-        assert_eq!(steal(&QUIET, Some(0), None).state, State::Ok);
-        assert_eq!(steal(&QUIET, Some(5), Some("KVM")).state, State::Ok);
-        assert_eq!(steal(&QUIET, None, None).state, State::Unknown);
-        let stolen = steal(&Watch { stolen_cpus: Some(0.4), ..QUIET }, Some(5), Some("KVM"));
+        let machine = Facts::default();
+        let guest = Facts { hypervisor: Some("KVM".into()), ..Facts::default() };
+        let told = Facts { paravirtual: Some("kvmclock steal-time".into()), ..guest.clone() };
+        assert_eq!(steal(&QUIET, Some(0), &guest).state, State::Unknown);
+        assert_eq!(steal(&QUIET, Some(0), &told).state, State::Ok);
+        assert_eq!(steal(&QUIET, Some(0), &machine).state, State::Ok);
+        assert_eq!(steal(&QUIET, Some(5), &guest).state, State::Ok);
+        assert_eq!(steal(&QUIET, None, &machine).state, State::Unknown);
+        let stolen = steal(&Watch { stolen_cpus: Some(0.4), ..QUIET }, Some(5), &guest);
         assert_eq!(stolen.state, State::Limited);
         assert!(stolen.seen.starts_with("10.0 % "), "{stolen:?}");
     }

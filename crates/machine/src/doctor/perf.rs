@@ -1,9 +1,8 @@
 //! Counting and profiling: the CPU's counters, the software clock, and what this user may watch.
 
-use super::Finding;
 use super::perf_event::{Counted, Event, Watched, count};
+use super::{Finding, Subject};
 use crate::Root;
-use std::fs;
 use std::io;
 
 const PMU: &str = "PMU";
@@ -15,14 +14,14 @@ const WITHOUT_CLOCK: &str =
     "Without it and without a PMU nothing can be profiled here; duels go on as before.";
 
 /// Whether cycles and instructions can be counted, by counting some.
-pub(super) fn pmu(root: &Root) -> Finding {
-    match root.is_real() {
+pub(super) fn pmu(subject: &Subject) -> Finding {
+    match subject.root.is_real() {
         true => judge_pmu(
             count(Event::Cycles, Watched::UserMode),
             count(Event::Instructions, Watched::UserMode),
-            paranoid(root),
+            paranoid(subject.root),
         ),
-        false => listed_pmu(root),
+        false => listed_pmu(subject.facts.pmu.as_deref()),
     }
 }
 
@@ -58,17 +57,13 @@ fn judge_pmu(
 }
 
 /// What a tree says: the kernel lists each PMU that it drives.
-fn listed_pmu(root: &Root) -> Finding {
-    let Ok(entries) = fs::read_dir(root.path("sys/bus/event_source/devices")) else {
-        return Finding::of_a_tree(PMU);
-    };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    // Arm names them after the core: `armv8_pmuv3_0`.
-    let of_cores: Vec<String> =
-        names.filter(|name| name == "cpu" || name.starts_with("cpu_") || name.contains("pmuv3")).collect();
-    match of_cores.is_empty() {
-        true => Finding::no(PMU, "the kernel lists no PMU of its CPUs").advice(WITHOUT_PMU),
-        false => Finding::unknown(PMU, format!("the kernel lists {}; not tried here", of_cores.join(", "))),
+fn listed_pmu(listed: Option<&[String]>) -> Finding {
+    match listed {
+        None => Finding::of_a_tree(PMU),
+        Some([]) => Finding::no(PMU, "the kernel lists no PMU of its CPUs").advice(WITHOUT_PMU),
+        Some(names) => {
+            Finding::unknown(PMU, format!("the kernel lists {}; not tried here", names.join(", ")))
+        }
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn finding(subject: &Subject) -> Finding {
 
 /// Whether the kernel has it, and what says so.
 fn is_built_in(subject: &Subject) -> Option<(bool, String)> {
-    if let Some(config) = &subject.config {
+    if let Some(config) = subject.facts.kernel_config() {
         let built = config.has(OPTION);
         return Some((built, format!("{OPTION} is {}", if built { "y" } else { "not set" })));
     }
