@@ -67,12 +67,10 @@ impl Experiment {
         of_boot.map(|(key, value)| Knob::parse(key, value)).collect()
     }
 
-    /// Whether the target can turn all the boot knobs there are. What is set of the virtual machine for all variants is left
-    /// aside where there is none, so that one file serves every target; a variant that differs in it cannot be.
+    /// Whether the target can turn all the boot knobs there are.
     pub(crate) fn check_boot_knobs(&self) -> Result<(), AskError> {
         let of_all = self.boot_knobs_of_all()?;
-        let of_all = of_all.iter().filter(|knob| !matches!(knob.scope, Scope::Vm(_)));
-        for knob in of_all.chain(self.variants.iter().flat_map(|variant| &variant.knobs)) {
+        for knob in of_all.iter().chain(self.variants.iter().flat_map(|variant| &variant.knobs)) {
             let why = match (&self.target, &knob.scope) {
                 (TargetKind::Local, Scope::Vm(_)) => {
                     "it is a setting of a virtual machine; `--target vm` makes one"
@@ -220,8 +218,7 @@ mod tests {
         };
         let error = asked("local", &[], "a:kernel=bzImage").unwrap_err();
         assert!(error.contains("`kernel`") && error.contains("`--target vm`"), "{error}");
-        assert!(asked("local", &[("vm.cpus", "4")], "a").is_ok());
-        let error = asked("local", &[], "a:vm.cpus=4").unwrap_err();
+        let error = asked("local", &[("vm.cpus", "4")], "a").unwrap_err();
         assert!(error.contains("`vm.cpus`") && error.contains("`--target vm`"), "{error}");
         let error = asked("ssh:box", &[], "a:vm.cpus=4").unwrap_err();
         assert!(error.contains("ssh:box"), "{error}");

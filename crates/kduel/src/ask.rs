@@ -131,6 +131,12 @@ pub fn experiment(flags: &Flags) -> anyhow::Result<Experiment> {
             entry.points = points.clone();
         }
     }
+    if let Some(target) = &flags.target {
+        experiment.target = TargetKind::parse(target)?;
+        // What a file says of its virtual machine says nothing of other targets, so that one flag takes it to a real machine.
+        let is_vm = experiment.target == TargetKind::Vm;
+        experiment.set.retain(|key, _| is_vm || !key.starts_with("vm."));
+    }
     let set = settings(&flags.set)?;
     // A flag goes before what the file says of a single workload.
     for entry in &mut experiment.workloads {
@@ -147,9 +153,6 @@ pub fn experiment(flags: &Flags) -> anyhow::Result<Experiment> {
     experiment.seed = flags.seed.or(experiment.seed);
     experiment.aa &= !flags.no_aa;
     experiment.deadline_s = flags.deadline.unwrap_or(experiment.deadline_s);
-    if let Some(target) = &flags.target {
-        experiment.target = TargetKind::parse(target)?;
-    }
     checked(experiment).map_err(|error| match file {
         // A mistake that is there without the flags, too, is one of the file.
         Some(file) if checked(as_the_file_says).as_ref() == Err(&error) => {
@@ -219,6 +222,20 @@ mod tests {
             }
         }
         assert!(seen > 3, "{seen}");
+    }
+
+    #[test]
+    fn one_flag_takes_an_experiment_from_its_virtual_machine_to_this_one() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/slice-extension.toml");
+        let flags = Flags { experiment: Some(file.into()), ..Flags::default() };
+        let asked = experiment(&flags).unwrap();
+        assert_eq!((asked.target, asked.set["vm.cpus"].as_str()), (TargetKind::Vm, "4"));
+        let flags = Flags { target: Some("local".into()), ..flags };
+        let asked = experiment(&flags).unwrap();
+        assert_eq!(asked.target, TargetKind::Local);
+        assert!(!asked.set.contains_key("vm.cpus"));
+        let flags = Flags { set: vec!["vm.cpus=2".into()], ..flags };
+        assert!(experiment(&flags).unwrap_err().to_string().contains("`vm.cpus`"));
     }
 
     #[test]
