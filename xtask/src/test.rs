@@ -22,6 +22,7 @@ pub(crate) struct Args {
 /// Debian's packages, and what the tests that need them are about.
 const PACKAGES: &[(&str, &str)] = &[
     ("busybox-static", "reboots of a machine behind ssh"),
+    ("cpio", "the archive of a virtual machine against cpio"),
     ("dbench", "tbench against the original"),
     ("fio", "io-uring against the original"),
     ("iperf3", "netperf against iperf3"),
