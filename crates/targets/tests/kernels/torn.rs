@@ -1,6 +1,6 @@
 //! Torn and damaged files: an error, and never a panic or a kernel that is not the one in the file.
 
-use crate::make::{CONFIG, PACKINGS, Packing, deb, image, module, plant, rpm, rpm_of_size};
+use crate::make::{CONFIG, PACKINGS, Packing, deb, deb_claiming, image, module, plant, rpm, rpm_of_size};
 use crate::{open, refused};
 use proptest::prelude::*;
 use targets::kernel::KernelError;
@@ -89,6 +89,15 @@ fn a_checksum_inside_a_package_is_believed() {
     plant(top.path(), "modules/a.ko.zst", &packed);
     let said = kernel.modules.closure(&["a"]).unwrap_err().to_string();
     assert!(said.contains("checksum"), "{said}");
+}
+
+#[test]
+fn a_file_larger_than_its_package_is_refused() {
+    let top = TempDir::new().unwrap();
+    for bytes in [1, 512, 1 << 40, u64::MAX - 600, u64::MAX] {
+        let said = refused(&plant(top.path(), "made.deb", deb_claiming(bytes)));
+        assert!(said.contains("made.deb"), "{bytes}: {said}");
+    }
 }
 
 proptest! {
