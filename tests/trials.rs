@@ -197,13 +197,13 @@ fn p11_a_missing_trial_is_missing_and_never_zero() {
 #[test]
 fn m15_a_point_beyond_every_limit_is_missing_with_its_reason_and_the_rest_goes_on() {
     let kduel = Kduel::new();
-    let set = ["--set", "total=1000", "--set", "settle=0", "--blocks", "1", "--no-aa", "--deadline", "60"];
+    let set = ["--set", "total=6000", "--set", "settle=0", "--blocks", "1", "--no-aa", "--deadline", "60"];
     // A limit that even root meets: no address space for so many stacks.
     let mut command = kduel.command(&["run", "global-lock", "--points", "1,3000"]);
     command.args(set);
     let limited = std::process::Command::new("sh")
         .arg("-c")
-        .arg("ulimit -v 1000000; exec \"$0\" \"$@\"")
+        .arg("ulimit -v 500000; exec \"$0\" \"$@\"")
         .arg(command.get_program())
         .args(command.get_args())
         .env("KDUEL_HOME", kduel.home())
