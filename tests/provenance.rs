@@ -8,6 +8,8 @@ mod support;
 use experiment::{Facts, KernelConfig, Record};
 use journal::Home;
 use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use support::{Kduel, SHORT, words};
 
 #[test]
@@ -129,4 +131,26 @@ fn a_report_across_a_debug_option_is_refused_and_named_unless_it_is_accepted() {
         error.contains("CONFIG_PROVE_LOCKING"),
         "a refused run is not set beside others, either: {error}"
     );
+}
+
+/// Two real kernels of one release, of which one checks every linked list.
+#[test]
+fn a_debug_option_of_a_kernel_is_refused_and_named_before_anything_is_measured() {
+    let kernel =
+        |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/kernels").join(name);
+    let (stock, features) = (kernel("vmlinuz-7.3.4+deb13-cloud-amd64"), kernel("bzImage-7.3.4-features"));
+    if Command::new("qemu-system-x86_64").arg("--version").stdout(Stdio::null()).status().is_err() {
+        return println!("skipped: no qemu-system-x86_64 here (Debian: apt install qemu-system-x86)");
+    }
+    if !stock.is_file() || !features.is_file() {
+        return println!("skipped: no test kernels {} and {}", stock.display(), features.display());
+    }
+    let kduel = Kduel::new();
+    let variant = |name: &str, kernel: &Path| format!("{name}:kernel={}", kernel.display());
+    let (stock, features) = (variant("stock", &stock), variant("features", &features));
+    let error =
+        kduel.fails(&["run", "sched-pipe", "--target", "vm", "--blocks", "1", "-V", &stock, "-V", &features]);
+    assert!(error.contains("CONFIG_DEBUG_LIST is on in stock and not in features"), "{error}");
+    assert!(error.contains("--accept-difference CONFIG_DEBUG_LIST"), "{error}");
+    assert!(!kduel.home().join("latest").exists(), "a run that measured nothing is not kept");
 }

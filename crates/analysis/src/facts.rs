@@ -10,7 +10,7 @@ pub use differences::{About, Difference, differences};
 pub use options::OptionGroup;
 pub use refused::{Refused, refusal_in_words};
 
-pub(crate) use command_line::apart;
+pub(crate) use command_line::words_apart;
 
 use asked::Asked;
 use experiment::{Experiment, Facts, KernelConfig, Outcome, Record};

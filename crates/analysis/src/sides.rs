@@ -1,6 +1,6 @@
 //! Two runs, variants, machines, kernels or configurations, set against each other as `kduel diff` does.
 
-use crate::facts::{self, About, Difference, apart, differences};
+use crate::facts::{self, About, Difference, differences, words_apart};
 use experiment::{Entry, Experiment, Facts, KernelConfig, Known, Missing, Point};
 use journal::Run;
 use std::collections::BTreeSet;
@@ -162,11 +162,6 @@ pub fn diff(a: Side, b: Side) -> Diff {
     let differs = |name: &&String| all.iter().any(|difference| difference.fact == **name);
     let facts_alike = names(&a).intersection(&names(&b)).filter(|name| !differs(name)).count();
     Diff { asked: asked(&a, &b), facts_alike, options: options(&a, &b), differences: all, sides: [a, b] }
-}
-
-fn words_apart(lines: &[Option<String>]) -> Option<Vec<Option<String>>> {
-    let words = lines.iter().map(|line| Some(line.as_deref()?.split_whitespace().collect()));
-    apart(&words.collect::<Vec<Option<Vec<&str>>>>())
 }
 
 /// What was asked differently. Things that were not asked of one side at all, as of a machine, are no difference.

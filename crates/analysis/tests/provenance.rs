@@ -80,6 +80,26 @@ fn p13_differences_that_nobody_asked_for_are_listed() {
 }
 
 #[test]
+fn what_says_nothing_new_is_left_out() {
+    let set = |facts: &mut Facts, features: &str, preempt: &str| {
+        facts.sched_debug.insert("features".into(), features.into());
+        facts.sched_debug.insert("preempt".into(), preempt.into());
+    };
+    let mut lab = lab(&["base", "new"], |facts| {
+        set(facts, "PLACE_LAG HRTICK NI_RATE", "lazy");
+        facts.mitigations.insert("new-fault".into(), "Not affected".into());
+        facts.mitigations.insert("other-fault".into(), "Mitigation: slow".into());
+    });
+    if let Record::Facts { facts, .. } = &mut lab.run.records[0] {
+        set(facts, "PLACE_LAG NO_HRTICK", "voluntary");
+    }
+    assert_eq!(
+        unasked(&lab.analyse()),
+        ["mitigation other-fault: - Mitigation: slow", "sched features: NO_HRTICK HRTICK NI_RATE"]
+    );
+}
+
+#[test]
 fn p13_a_comparison_across_cpu_models_is_refused_unless_it_is_accepted() {
     let mut lab = lab(&["base", "new"], |facts| facts.cpu_model = Some("B".into()));
     let analysis = lab.analyse();

@@ -1,4 +1,10 @@
-//! Kernel command lines, word by word.
+//! Kernel command lines, and other lists of words, word by word.
+
+/// As [`apart`], of whole lines.
+pub(crate) fn words_apart(lines: &[Option<String>]) -> Option<Vec<Option<String>>> {
+    let words = lines.iter().map(|line| Some(line.as_deref()?.split_whitespace().collect()));
+    apart(&words.collect::<Vec<Option<Vec<&str>>>>())
+}
 
 /// The words of each line that not all lines have; the whole lines where only the order or the number of words differs.
 /// `None` where the lines agree. A line that is not known differs from none.

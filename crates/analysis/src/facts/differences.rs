@@ -1,5 +1,6 @@
 //! In what machines and kernels differ.
 
+use super::command_line::words_apart;
 use super::options::OptionGroup;
 use experiment::{Facts, KernelConfig, Refusal, costly_options};
 use std::collections::BTreeSet;
@@ -7,6 +8,13 @@ use std::collections::BTreeSet;
 /// Two amounts of memory count as the same up to this share of the larger: what a kernel keeps for itself, and what a
 /// boot happens to leave, differs a little.
 const MEMORY_SHARE: f64 = 0.02;
+
+/// Rows of facts that are not compared as they stand: debug options are compared one by one, and what debugfs says of
+/// preemption is the preemption model.
+const TOLD_ELSEWHERE: [&str; 2] = ["debug options", "sched preempt"];
+
+/// Facts that are long lists of words, of which most agree.
+const LISTS_OF_WORDS: [&str; 2] = ["sched features", "paravirtual"];
 
 /// A fact that differs between variants, or between whatever else is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,11 +90,15 @@ fn of_rows(sides: &[Option<&Facts>]) -> Vec<Difference> {
     let rows: Vec<Option<Vec<(String, String)>>> =
         sides.iter().map(|side| side.map(|facts| facts.rows())).collect();
     let mut names: Vec<&str> = Vec::new();
-    let mut seen = BTreeSet::new();
-    for (name, _) in rows.iter().flatten().flatten() {
-        // Debug options are compared one by one.
-        if name != "debug options" && seen.insert(name) {
-            names.push(name);
+    for rows in rows.iter().flatten() {
+        // What only a later side has stands where it stands there.
+        let mut next = 0;
+        for (name, _) in rows.iter().filter(|(name, _)| !TOLD_ELSEWHERE.contains(&name.as_str())) {
+            let place = names.iter().position(|known| known == name).unwrap_or_else(|| {
+                names.insert(next, name);
+                next
+            });
+            next = place + 1;
         }
     }
     let value = |rows: &[(String, String)], name: &str| {
@@ -97,16 +109,24 @@ fn of_rows(sides: &[Option<&Facts>]) -> Vec<Difference> {
             rows.iter().map(|rows| rows.as_ref().map(|rows| value(rows, name))).collect();
         let mut known = values.iter().flatten();
         let first = known.next()?;
-        known.any(|other| !alike(name, first.as_deref(), other.as_deref())).then(|| Difference {
-            fact: name.into(),
-            values: values.iter().map(|value| value.clone().flatten()).collect(),
-            about: About::Fact,
-        })
+        if known.all(|other| alike(name, first.as_deref(), other.as_deref())) {
+            return None;
+        }
+        let mut values: Vec<Option<String>> = values.into_iter().map(Option::flatten).collect();
+        if LISTS_OF_WORDS.contains(&name) {
+            values = words_apart(&values).unwrap_or(values);
+        }
+        Some(Difference { fact: name.into(), values, about: About::Fact })
     };
     names.into_iter().filter_map(difference).collect()
 }
 
 fn alike(fact: &str, one: Option<&str>, other: Option<&str>) -> bool {
+    if fact.starts_with("mitigation ") {
+        // A kernel that does not know of a fault of other CPUs does the same about it.
+        let needed = |state: Option<&str>| state.is_some_and(|state| state != "Not affected");
+        return one == other || !(needed(one) || needed(other));
+    }
     let mib = |text: Option<&str>| text?.strip_suffix(" MiB")?.parse::<f64>().ok();
     match (mib(one), mib(other)) {
         (Some(one), Some(other)) if fact.starts_with("memory") => {
