@@ -246,7 +246,7 @@ impl Trial {
             (false, _, status) => self.died(status),
         };
         if let Outcome::Missing { failure: failure @ Failure::Signal, why } = &mut outcome
-            && kernel_log.iter().any(|line| line.contains("oom-kill") || line.contains("Out of memory"))
+            && machine::oom_killed_since(&kernel_log, self.pid())
         {
             *failure = Failure::OutOfMemory;
             why.push_str("; meanwhile the kernel's out-of-memory killer was at work");

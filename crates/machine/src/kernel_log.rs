@@ -51,6 +51,26 @@ fn device() -> Option<OwnedFd> {
     open("/dev/kmsg", OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 
+/// Whether by these lines the out-of-memory killer has ended `first` or a process that was started after it. Ids rise,
+/// so one that is lower than `first` was there before. Where the log does not say whom it ended, it may have been one of
+/// these.
+pub fn oom_killed_since(lines: &[String], first: i32) -> bool {
+    let mut victims = lines.iter().filter_map(|line| oom_victim(line)).peekable();
+    match victims.peek().is_some() {
+        true => victims.any(|victim| victim >= first),
+        false => lines.iter().any(|line| line.contains("oom-kill") || line.contains("Out of memory")),
+    }
+}
+
+/// The process that a line says was killed for want of memory, in either of the two forms in which the kernel says so.
+fn oom_victim(line: &str) -> Option<i32> {
+    let behind = match line.split_once("Killed process ") {
+        Some((_, behind)) => behind,
+        None => line.split_once("oom-kill:")?.1.split_once(",pid=")?.1,
+    };
+    behind.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+}
+
 fn collect(
     mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>,
     wanted: impl Fn(&str) -> bool,
@@ -122,6 +142,24 @@ mod tests {
         let killed = "[    5.200000] Out of memory: Killed process 7 (x)";
         assert_eq!(collect(device(records.clone()), |_| true), [stalled, killed]);
         assert_eq!(collect(device(records), |line| line.contains("memory")), [killed]);
+    }
+
+    #[test]
+    fn the_victim_of_the_oom_killer_is_told_from_others() {
+        let killed = |lines: &[&str], first| {
+            oom_killed_since(&lines.iter().map(|line| line.to_string()).collect::<Vec<_>>(), first)
+        };
+        let whole = "Memory cgroup out of memory: Killed process 700 (tail) total-vm:9kB, anon-rss:8kB";
+        let summary =
+            "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),task_memcg=/x,task=tail,pid=700,uid=0";
+        for line in [whole, summary] {
+            assert!(killed(&["cpu 3: stalled", line], 700) && killed(&[line], 699), "{line}");
+            assert!(!killed(&[line], 701), "{line}");
+        }
+        assert!(killed(&["Out of memory: Killed process 5 (x)", whole], 700), "one of two");
+        // Nothing says whom it ended.
+        assert!(killed(&["stress invoked oom-killer: gfp_mask=0xcc0"], 700));
+        assert!(!killed(&["cpu 3: stalled"], 1) && !killed(&[], 1));
     }
 
     #[test]

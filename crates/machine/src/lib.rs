@@ -37,7 +37,7 @@ pub use clocksource::{clocksource, settled_clocksource};
 pub use cpus::{CpuError, CpuSet, Unusable};
 pub use experiment::{KernelConfig, cost_of};
 pub use facts::facts;
-pub use kernel_log::KernelLog;
+pub use kernel_log::{KernelLog, oom_killed_since};
 pub use knobs::{KnobProblem, Why, apply_to_self};
 pub use leftovers::remove_leftovers;
 pub use limits::{LimitError, Need, Shortage, room_for};
