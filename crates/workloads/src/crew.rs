@@ -12,7 +12,8 @@ pub(crate) const STACK_BYTES: usize = 256 * 1024;
 /// index.
 ///
 /// # Errors
-/// When a thread cannot be started: the others are released, leave and are joined first. When a thread panics.
+/// When a thread cannot be started, or ends before all have called [`Gate::wait`]: the others are released, leave and are
+/// joined first. When a thread panics.
 pub fn run<T: Send, R>(
     count: usize,
     body: impl Fn(usize, &Gate) -> T + Sync,
@@ -35,18 +36,33 @@ pub fn run_on<T: Send, R>(
     let (gate, body) = (&gate, &body);
     threads::scope(stack_bytes, |crew| {
         for index in 0..count {
-            if let Err(error) = crew.start(move || body(index, gate)) {
+            let work = move || {
+                let _end = End(gate);
+                body(index, gate)
+            };
+            if let Err(error) = crew.start(work) {
                 gate.cancel();
                 return Err(Failure::Spawn { nth: index + 1, count, why: error.to_string() });
             }
         }
         while !gate.wait_for_all(None) {}
-        let conducted = conduct(gate);
+        let conducted = (!gate.is_cancelled()).then(|| conduct(gate));
         let results = crew.join().into_iter().map(|ended| {
             ended.into_result().ok_or_else(|| Failure::Invariant("a thread of the workload panicked".into()))
         });
-        Ok((conducted, results.collect::<Result<Vec<T>, Failure>>()?))
+        let results = results.collect::<Result<Vec<T>, Failure>>()?;
+        let early = || Failure::Invariant("a thread of the workload ended before all had started".into());
+        Ok((conducted.ok_or_else(early)?, results))
     })
+}
+
+/// Tells the gate that a member ends, also by a panic: whoever waits for it at the gate must not wait for ever.
+struct End<'a>(&'a Gate);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 #[cfg(test)]
@@ -75,6 +91,36 @@ mod tests {
         assert_eq!(before, 0);
         assert_eq!(results, [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(started.into_inner(), 8);
+    }
+
+    #[test]
+    fn a_thread_that_ends_before_the_gate_opens_fails_all_at_once() {
+        for (panics, said) in [(true, "panicked"), (false, "ended before all had started")] {
+            for count in [1, 5] {
+                let worked = AtomicU32::new(0);
+                let result = run(
+                    count,
+                    |index, gate| {
+                        if index + 1 == count {
+                            assert!(!panics, "on purpose");
+                            return;
+                        }
+                        if gate.wait() {
+                            worked.fetch_add(1, Ordering::SeqCst);
+                        }
+                    },
+                    |gate| {
+                        worked.fetch_add(1, Ordering::SeqCst);
+                        gate.open();
+                    },
+                );
+                assert!(
+                    matches!(&result, Err(Failure::Invariant(text)) if text.contains(said)),
+                    "{result:?}"
+                );
+                assert_eq!(worked.into_inner(), 0);
+            }
+        }
     }
 
     #[test]

@@ -32,6 +32,14 @@ pub enum Failure {
         /// Whether a signal killed it.
         by_signal: bool,
     },
+    /// What a process of the workload failed with, as it told it.
+    #[error("{why}")]
+    Told {
+        /// The kind of its failure.
+        kind: experiment::Failure,
+        /// What it said.
+        why: String,
+    },
     /// A part of the trial, which is a workload itself, failed.
     #[error("{part}: {why}")]
     Part {
@@ -58,7 +66,7 @@ impl Failure {
         match self {
             Failure::Invariant(_) => experiment::Failure::Invariant,
             Failure::Refused(_) | Failure::Param(_) => experiment::Failure::Refused,
-            Failure::Part { kind, .. } => *kind,
+            Failure::Part { kind, .. } | Failure::Told { kind, .. } => *kind,
             Failure::Spawn { .. } => experiment::Failure::Spawn,
             Failure::Command { by_signal: true, .. } => experiment::Failure::Signal,
             Failure::Command { by_signal: false, .. } => experiment::Failure::Exit,

@@ -47,13 +47,32 @@ impl Gate {
         self.turn(CANCELLED);
     }
 
-    /// Whether all have arrived; looks after `patience` at the latest.
+    /// To be called by a member that ends: one that ends before the gate has opened never arrived, and the crew cannot be
+    /// completed.
+    pub(crate) fn end(&self) {
+        // Most members end long after, all at once, and have to read only.
+        let is_closed = self.state.load(Ordering::Acquire) == CLOSED;
+        let turned = |from, to| self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        if is_closed && turned(CLOSED, CANCELLED).is_ok() {
+            self.wake_all(&self.state);
+            // Whoever waits for the others finds another number, and looks.
+            self.arrived.fetch_add(1, Ordering::AcqRel);
+            self.wake_all(&self.arrived);
+        }
+    }
+
+    /// Whether the crew was sent away.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.state.load(Ordering::Acquire) == CANCELLED
+    }
+
+    /// Whether all have arrived or the crew was sent away; looks after `patience` at the latest.
     pub(crate) fn wait_for_all(&self, patience: Option<Duration>) -> bool {
         let arrived = self.arrived.load(Ordering::Acquire);
-        if arrived < self.count {
+        if arrived < self.count && !self.is_cancelled() {
             self.sleep_while(&self.arrived, arrived, patience);
         }
-        self.arrived.load(Ordering::Acquire) >= self.count
+        self.arrived.load(Ordering::Acquire) >= self.count || self.is_cancelled()
     }
 
     fn turn(&self, state: u32) {
