@@ -9,7 +9,7 @@ use crate::gate::Gate;
 use crate::shared::{Mode, pin, warmup};
 use crate::shared_memory::{Shared, SharedValue};
 use crate::{Failure, crew, process_crew};
-use experiment::{Parameter, Params};
+use experiment::{Parameter, Params, counted};
 use machine::CpuSet;
 use rustix::thread::futex;
 use rustix::time::Timespec;
@@ -103,8 +103,12 @@ impl Looping {
     /// When a task cannot be started, and what a body failed with; all tasks then end at once. When nothing was done in
     /// the measured time.
     pub fn run(&self, body: impl Fn(&Task) -> Result<(), Failure> + Sync) -> Result<Counted, Failure> {
-        let memory =
-            |error| Failure::Refused(format!("no memory for the counters of {} tasks: {error}", self.tasks));
+        let memory = |error| {
+            Failure::Refused(format!(
+                "no memory for the counters of {}: {error}",
+                counted(self.tasks, "task")
+            ))
+        };
         let slots = Shared::<Slot>::new(self.tasks).map_err(memory)?;
         let alarm = SharedValue::new(Alarm::default).map_err(memory)?;
         let (slots, alarm) = (&*slots, &*alarm);

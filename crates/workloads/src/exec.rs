@@ -5,10 +5,10 @@ mod figures;
 mod process;
 mod stream;
 
-use crate::shared::{warm_up, with_shared};
+use crate::shared::{ALL_THE_SAME, warm_up, with_shared_alone};
 use crate::{Failure, Trial, Workload};
 use command_line::CommandLine;
-use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point, Statistic};
+use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point, Statistic, counted};
 use figures::Figures;
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ impl Workload for Exec {
                     and each number of a JSON array, is a sample. Then `value` is what is judged, and else \
                     the wall time. A command that does not leave with status 0 yields nothing."
                 .into(),
-            source: "kduel's own.".into(),
+            source: String::new(),
             axis: Axis {
                 name: "point".into(),
                 heading: "Case".into(),
@@ -75,7 +75,7 @@ impl Workload for Exec {
                 points: vec![Point::new(NO_POINT)],
                 range: None,
             },
-            parameters: with_shared(own_parameters(), &[]),
+            parameters: with_shared_alone(own_parameters(), ALL_THE_SAME),
             metrics,
             requirements: vec!["the command".into()],
         }
@@ -100,8 +100,8 @@ impl Workload for Exec {
         trial.sample("max-rss", ended.max_rss_mib)?;
         if ended.left_behind > 0 {
             trial.note(format!(
-                "the command left {} processes running, which were killed; their time is not in `time`",
-                ended.left_behind
+                "the command left {} running, which were killed; their time is not in `time`",
+                counted(ended.left_behind, "process")
             ));
         }
         Ok(())
@@ -241,7 +241,7 @@ mod tests {
                 "sh -c '(setsid sleep 600 & exit 0); i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'";
             let outcome = leaving_nothing(|| run("-", &[("command", command)]).unwrap());
             let Outcome::Done { samples, notes, .. } = outcome else { panic!() };
-            assert!(notes[0].contains("left 1 processes running"), "{notes:?}");
+            assert!(notes[0].contains("left 1 process running"), "{notes:?}");
             assert!(samples["user"][0] + samples["system"][0] > 0.0);
         });
     }

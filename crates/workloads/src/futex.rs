@@ -1,6 +1,5 @@
 //! The futex workloads, after `perf bench futex`: what they share.
 
-pub mod buckets;
 pub mod hash;
 pub mod lock_pi;
 mod rates;
@@ -9,10 +8,10 @@ mod waiters;
 pub mod wake;
 pub mod wake_parallel;
 
+use crate::buckets::Buckets;
 use crate::clock::{elapsed_ns, now_ns};
 use crate::shared::{Semantics, lock_memory, own_cpu, room_for, semantics, with_shared};
 use crate::{Failure, Original, Trial, crew, threads};
-use buckets::Buckets;
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
 use rustix::io::Errno;
 use rustix::thread::futex;

@@ -7,7 +7,7 @@ mod priority;
 mod round;
 mod user_paths;
 
-use crate::shared::{self, room_for, with_shared};
+use crate::shared::{self, ALL_THE_SAME, room_for, with_shared_alone};
 use crate::{Failure, Trial, Workload};
 use experiment::Direction::{Higher, Lower};
 use experiment::{Axis, Description, Metric, Parameter, Params, Point, Statistic};
@@ -15,6 +15,7 @@ use kernel_paths::{Inode, Mmap, Pipe, Position};
 use machine::Root;
 use priority::{Priorities, Role};
 use round::{Plan, Round};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use user_paths::Futex;
 
@@ -23,11 +24,19 @@ pub struct Inversion;
 
 impl Workload for Inversion {
     fn describe(&self) -> Description {
+        self.describe_for(&BTreeMap::new())
+    }
+
+    fn describe_for(&self, set: &BTreeMap<String, String>) -> Description {
+        let word = |name: &str, words: &[&'static str]| {
+            let found = set.get(name).and_then(|value| words.iter().find(|word| **word == value.as_str()));
+            found.or(words.first()).copied().unwrap_or_default()
+        };
         Description {
             name: "inversion".into(),
             summary: "priority inversion: how long an important waiter waits for a lock whose owner cannot run".into(),
             about: ABOUT.into(),
-            source: "kduel's own.".into(),
+            source: String::new(),
             axis: Axis {
                 name: "hogs".into(),
                 heading: "Case".into(),
@@ -35,8 +44,8 @@ impl Workload for Inversion {
                 points: [0, 1, 2, 4].map(Point::from).to_vec(),
                 range: Some((0, HOGS_MAX)),
             },
-            parameters: with_shared(parameters(), &[]),
-            metrics: metrics(),
+            parameters: with_shared_alone(parameters(), ALL_THE_SAME),
+            metrics: metrics(word("over", &OVER), word("priorities", &PRIORITIES)),
             requirements: vec![
                 "for `priorities=fifo`: root, CAP_SYS_NICE or a limit on real-time priorities of 2 (ulimit -r)".into(),
                 "for `over=mmap`: Linux 5.14".into(),
@@ -72,6 +81,12 @@ impl Workload for Inversion {
         leave(&measure(params, &plan)?, trial)
     }
 }
+
+/// The words of the parameter `over`.
+const OVER: [&str; 6] = ["position", "inode", "pipe", "mmap", "futex", "futex-pi"];
+
+/// The words of the parameter `priorities`.
+const PRIORITIES: [&str; 2] = ["nice", "fifo"];
 
 /// More hogs per CPU than would help anybody.
 const HOGS_MAX: u64 = 1000;
@@ -152,13 +167,13 @@ fn parameters() -> Vec<Parameter> {
     vec![
         Parameter::choice(
             "over",
-            &["position", "inode", "pipe", "mmap", "futex", "futex-pi"],
+            &OVER,
             "which lock: in the kernel the one of a file position, a file's content, a pipe, or an address space; in user \
              space a mutex on a plain futex, or on one with priority inheritance",
         ),
         Parameter::choice(
             "priorities",
-            &["nice", "fifo"],
+            &PRIORITIES,
             "`nice`: owner 19, hogs 10, waiter as the trial; `fifo`: owner as the trial, hogs SCHED_FIFO 1, waiter \
              SCHED_FIFO 2",
         ),
@@ -206,9 +221,10 @@ fn parameters() -> Vec<Parameter> {
     ]
 }
 
-fn metrics() -> Vec<Metric> {
+/// The metrics, in blocks that say over which lock and by what priorities.
+fn metrics(over: &str, priorities: &str) -> Vec<Metric> {
     let us = |name: &str, units_line: &str, help: &str| Metric::new(name, "us", Lower, units_line, help);
-    vec![
+    let metrics = [
         us(
             "wait-p99",
             "99th percentile wait in us",
@@ -236,7 +252,9 @@ fn metrics() -> Vec<Metric> {
         .secondary(),
         us("hold-max", "longest hold in us", "the longest time for which the owner holds the lock")
             .secondary(),
-    ]
+    ];
+    let test = format!("inversion-{over}-{priorities}");
+    metrics.map(|metric| metric.titled(&test)).into()
 }
 
 const ABOUT: &str = "\
@@ -257,16 +275,13 @@ and the last ones are found in the file, or every page was faulted in.
 
 With `priorities=nice` no privilege is needed. A futex with priority inheritance does nothing then: it lends real-time \
 priorities only. With `priorities=fifo` the hogs sleep after each `hog-run-ms`, n of them n times as long, so that \
-the owner has its share of the CPU, and every thread ends by itself when the time is over.
-
-Original and strict semantics are the same here.";
+the owner has its share of the CPU, and every thread ends by itself when the time is over.";
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::alone::{alone, leaving_nothing};
     use experiment::Outcome;
-    use std::collections::BTreeMap;
 
     fn run(hogs: u64, set: &[(&str, &str)]) -> Result<Outcome, Failure> {
         let set: BTreeMap<String, String> =
@@ -282,7 +297,7 @@ mod tests {
     #[test]
     fn every_path_yields_waits_and_holds_and_leaves_nothing() {
         alone("inversion::tests::every_path_yields_waits_and_holds_and_leaves_nothing", || {
-            for over in ["position", "inode", "pipe", "mmap", "futex", "futex-pi"] {
+            for over in OVER {
                 for place in ["one", "any"] {
                     let set = [
                         ("over", over),

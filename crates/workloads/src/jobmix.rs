@@ -24,6 +24,7 @@ use crate::{Failure, Trial, Workload, process_crew};
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
 use machine::Scratch;
 use mix::Mix;
+use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,6 +36,12 @@ pub struct JobMix;
 
 impl Workload for JobMix {
     fn describe(&self) -> Description {
+        self.describe_for(&BTreeMap::new())
+    }
+
+    fn describe_for(&self, set: &BTreeMap<String, String>) -> Description {
+        let text = |name: &str| set.get(name).map(String::as_str).filter(|text| !text.is_empty());
+        let what = text("sub-test").or(text("mix")).unwrap_or(mix::NAMES[0]);
         Description {
             name: "jobmix".into(),
             summary: "jobs per minute of many users, who do jobs of many kinds in random order".into(),
@@ -88,7 +95,7 @@ impl Workload for JobMix {
                 ],
                 self.originals(),
             ),
-            metrics: metrics(),
+            metrics: metrics(&format!("jobmix-{what}")),
             requirements: vec![
                 "a process per user".into(),
                 "System V shared memory and semaphores, one of each per user".into(),
@@ -99,12 +106,12 @@ impl Workload for JobMix {
 
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
         let plan = Plan::new(params, trial)?;
-        plan.room(&plan.scratch()?)
+        plan.room(plan.scratch()?.as_ref())
     }
 
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         let plan = Plan::new(params, trial)?;
-        plan.room(&plan.scratch()?)?;
+        plan.room(plan.scratch()?.as_ref())?;
         warm_up(params, || plan.run().map(drop))?;
         let usage_before = usage_of_children();
         let finished = plan.run()?;
@@ -126,9 +133,10 @@ impl Workload for JobMix {
     }
 }
 
-fn metrics() -> Vec<Metric> {
+/// The metrics, in blocks that are called `test`.
+fn metrics(test: &str) -> Vec<Metric> {
     use Direction::{Higher, Lower};
-    vec![
+    let metrics = [
         Metric::new(
             "throughput",
             "jobs/min",
@@ -153,7 +161,8 @@ fn metrics() -> Vec<Metric> {
         )
         .secondary(),
         Metric::new("jti", "%", Higher, "job timing index", "100 % less the spread").secondary(),
-    ]
+    ];
+    metrics.map(|metric| metric.titled(test)).into()
 }
 
 /// What is to be done.
@@ -198,9 +207,12 @@ impl Plan {
         })
     }
 
-    /// The directory for the files of all users.
-    fn scratch(&self) -> Result<Scratch, Failure> {
-        Scratch::new(&self.directory).map_err(|error| {
+    /// The directory for the files of all users; none where no sub-test has any.
+    fn scratch(&self) -> Result<Option<Scratch>, Failure> {
+        if !self.mix.sub_tests().any(|test| test.has_files) {
+            return Ok(None);
+        }
+        Scratch::new(&self.directory).map(Some).map_err(|error| {
             Failure::Refused(format!(
                 "cannot make a directory in {}: {error}; `directory` names another place",
                 self.directory.display()
@@ -216,7 +228,7 @@ impl Plan {
         let user = |index: usize, gate: &process_crew::Gate| {
             let mut user = User {
                 index,
-                directory: scratch.path().into(),
+                directory: scratch.as_ref().map(|scratch| scratch.path().into()).unwrap_or_default(),
                 file_kib: self.file_kib,
                 sync: self.sync,
                 random: Random::new(self.seed, index),

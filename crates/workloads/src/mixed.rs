@@ -3,7 +3,7 @@
 mod beside;
 mod part;
 
-use crate::shared::with_shared;
+use crate::shared::with_shared_alone;
 use crate::{Failure, Trial, Workload};
 use beside::{Beside, Load};
 use experiment::{Axis, Description, Parameter, Params, Point};
@@ -42,7 +42,7 @@ impl Workload for Mixed {
                 metric
             })
         });
-        let mut parameters = with_shared(parameters(), &[]);
+        let mut parameters = with_shared_alone(parameters(), "what it is for the measured part");
         // What goes to the measured part has its default.
         for (ours, its) in parameters.iter_mut().filter(|ours| ours.name == "warmup").zip(warmup) {
             ours.default = its.default;
@@ -53,7 +53,7 @@ impl Workload for Mixed {
             name: "mixed".into(),
             summary: "one workload measured while another one, or none, is load on the same CPUs".into(),
             about: ABOUT.into(),
-            source: "kduel's own.".into(),
+            source: String::new(),
             metrics: metrics.collect(),
             axis: Axis {
                 name: "load".into(),

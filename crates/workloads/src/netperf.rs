@@ -15,7 +15,7 @@ use crate::shared::{Semantics, memory_for, room_for, with_shared};
 use crate::shared_memory::{Shared, SharedValue};
 use crate::{Failure, Original, Trial, Workload, originals, process_crew};
 use client::Client;
-use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
+use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point, counted};
 pub use figures::Figures;
 use latencies::Latencies;
 pub use plan::{Plan, Test};
@@ -279,8 +279,9 @@ impl Plan {
         trial.counter("datagrams refused by the kernel", total(|client| client.refused) as f64);
         if lost > 0 && self.semantics == Semantics::Original {
             trial.note(format!(
-                "{lost} clients lost a datagram and waited for the rest of the run, as netperf does; \
-                 semantics=strict sends it again"
+                "{} lost a datagram and waited for the rest of the run, as netperf does; semantics=strict sends it \
+                 again",
+                counted(lost, "client")
             ));
         }
     }

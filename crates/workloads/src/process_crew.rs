@@ -5,6 +5,7 @@ use crate::complaint::Complaint;
 pub use crate::gate::Gate;
 use crate::processes::Children;
 use crate::shared_memory::SharedValue;
+use experiment::counted;
 use rustix::thread::futex;
 use std::time::Duration;
 
@@ -24,7 +25,8 @@ pub fn run<R>(
     body: impl Fn(usize, &Gate) -> Result<(), Failure>,
     conduct: impl FnOnce(&Gate) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let memory = |error| Failure::Refused(format!("no memory to share with {count} processes: {error}"));
+    let memory =
+        |error| Failure::Refused(format!("no memory to share with {}: {error}", counted(count, "process")));
     let gate = SharedValue::new(|| Gate::new(count as u32, futex::Flags::empty())).map_err(memory)?;
     let complaint = SharedValue::new(Complaint::default).map_err(memory)?;
     let mut children = Children::default();

@@ -119,7 +119,7 @@ mod tests {
                 };
                 match patiently(run_for) {
                     Ok(samples) => {
-                        let (rate, each) = (samples["rate"][0], samples["rate_per_task"][0]);
+                        let (rate, each) = (samples["rate"][0], samples["rate-per-task"][0]);
                         assert!(rate > 0.0 && (rate / each - 2.0).abs() < 1e-9, "{samples:?}");
                     }
                     Err(error) => {

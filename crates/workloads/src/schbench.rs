@@ -14,7 +14,7 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
-use crate::futex::buckets::Buckets;
+use crate::buckets::Buckets;
 use crate::shared::{room_for, warmup};
 use crate::{Failure, Original, Trial, originals};
 use conduct::{Durations, Measured};

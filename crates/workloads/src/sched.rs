@@ -12,7 +12,7 @@ use crate::process_crew::{self, Gate};
 use crate::shared::{Semantics, room_for, semantics, warm_up, with_shared};
 use crate::shared_memory::SharedWords;
 use crate::{Failure, Original, Trial};
-use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
+use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point, counted};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What does the same work: `perf bench sched`.
@@ -125,7 +125,7 @@ impl Plan {
         now_ns();
         let pairs = self.pairs as usize;
         let spans = SharedWords::new(2 * pairs).map_err(|error| {
-            Failure::Refused(format!("no memory to share with {pairs} processes: {error}"))
+            Failure::Refused(format!("no memory to share with {}: {error}", counted(pairs, "process")))
         })?;
         let body = |index: usize, gate: &Gate| {
             let span = pair(&Start { gate })?;

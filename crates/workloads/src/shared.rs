@@ -11,15 +11,24 @@ pub const OURS: &str = "kduel";
 
 /// Appends `semantics`, `via`, `warmup` and `settle` to a workload's own parameters. `originals` are what `via`
 /// takes besides `kduel`.
-pub fn with_shared(mut own: Vec<Parameter>, originals: &[Original]) -> Vec<Parameter> {
+pub fn with_shared(own: Vec<Parameter>, originals: &[Original]) -> Vec<Parameter> {
+    let semantics = "`original` keeps the quirks of the original benchmark so that figures line up with posted ones; \
+                     `strict` fixes them";
+    shared(own, originals, semantics)
+}
+
+/// As [`with_shared`], for a workload that stands beside no original; `semantics` is what that parameter means here.
+pub fn with_shared_alone(own: Vec<Parameter>, semantics: &str) -> Vec<Parameter> {
+    shared(own, &[], semantics)
+}
+
+/// What `semantics` means where there is nothing to be faithful to.
+pub const ALL_THE_SAME: &str = "both are the same here";
+
+fn shared(mut own: Vec<Parameter>, originals: &[Original], semantics: &str) -> Vec<Parameter> {
     let mut via = vec![OURS];
     via.extend(originals.iter().map(|original| original.via));
-    own.push(Parameter::choice(
-        "semantics",
-        &["original", "strict"],
-        "`original` keeps the quirks of the original benchmark so that figures line up with posted ones; \
-         `strict` fixes them",
-    ));
+    own.push(Parameter::choice("semantics", &["original", "strict"], semantics));
     own.push(Parameter::choice(
         "via",
         &via,

@@ -74,6 +74,7 @@ impl Workload for WakeupTimer {
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         let plan = Plan::new(params, trial)?;
+        plan.note_idle_settings(params, trial)?;
         if originals::wanted(params, self.originals())?.is_some() {
             return originals::cyclictest::run(&plan, trial);
         }
@@ -85,6 +86,16 @@ impl Workload for WakeupTimer {
         let lateness = plan.sleep()?;
         lateness.report(trial)
     }
+}
+
+/// The words of the parameter `realtime`.
+const REALTIME: [&str; 2] = ["fifo", "rr"];
+
+/// Whether the calling thread has the policy that threads have unless something gives them another.
+pub fn policy_is_other() -> bool {
+    // SAFETY: takes no pointer; 0 is the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_OTHER
 }
 
 fn parameters() -> Vec<Parameter> {
@@ -111,7 +122,7 @@ fn parameters() -> Vec<Parameter> {
             99,
             "real-time priority of the threads; 0 leaves them the policy of the trial",
         ),
-        Parameter::choice("realtime", &["fifo", "rr"], "the policy of the threads with a `priority` above 0"),
+        Parameter::choice("realtime", &REALTIME, "the policy of the threads with a `priority` above 0"),
         Parameter::flag("affinity", true, "let thread i run on the (i mod n)-th of the n CPUs only"),
         Parameter::flag("mlockall", false, "lock all memory of the process"),
         Parameter::choice(
@@ -213,6 +224,22 @@ impl Plan {
     /// How many intervals of the `index`-th thread `time` has: one at least.
     pub fn intervals(&self, index: usize, time: Duration) -> u64 {
         (time.as_nanos() as u64 / self.interval_of_ns(index)).max(1)
+    }
+
+    /// Says which setting of a policy has no effect. To be called by a thread that has the policy of the trial.
+    fn note_idle_settings(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
+        match &self.policy {
+            None if params.text("realtime")? != REALTIME[0] => trial.note(format!(
+                "realtime={} had no effect: without a `priority` above 0 the threads have the policy of the trial",
+                params.text("realtime")?
+            )),
+            Some(knob) if !policy_is_other() => trial.note(format!(
+                "the policy of the trial had no effect on the threads: `priority` gave them {}",
+                knob.value
+            )),
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Gives the calling thread its policy.

@@ -7,6 +7,7 @@ use crate::Failure;
 use crate::clock::now_ns;
 use crate::processes::Children;
 use crate::shared_memory::SharedWords;
+use experiment::counted;
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -65,7 +66,7 @@ const WORDS: usize = 3;
 impl Staff {
     fn new(count: usize) -> Result<Staff, Failure> {
         let words = SharedWords::new(count * WORDS).map_err(|error| {
-            Failure::Refused(format!("no memory for the reports of {count} processes: {error}"))
+            Failure::Refused(format!("no memory for the reports of {}: {error}", counted(count, "process")))
         })?;
         Ok(Staff { count, children: Children::default(), names: Vec::with_capacity(count), words })
     }

@@ -4,17 +4,21 @@ use super::{Plan, ipc};
 use crate::Failure;
 use crate::originals::on_path;
 use crate::shared::room_for;
+use experiment::counted;
 use machine::{Root, Scratch, SystemVNeed};
 
 /// Files that a user has open at once, with room to spare.
 const FILES_PER_USER: u64 = 16;
 
 impl Plan {
-    /// Whether there is room for all users, whose files are in `scratch`, as far as that is known before the first of them.
-    pub(super) fn room(&self, scratch: &Scratch) -> Result<(), Failure> {
+    /// Whether there is room for all users, whose files are in `scratch` if they have any, as far as that is known before
+    /// the first of them.
+    pub(super) fn room(&self, scratch: Option<&Scratch>) -> Result<(), Failure> {
         let users = self.users as u64;
+        let uses = |name: &str| self.mix.sub_tests().any(|test| test.name.contains(name));
+        let syncs = self.sync && uses("disk_");
         let mut programs: Vec<&str> = self.mix.sub_tests().flat_map(|test| test.programs).copied().collect();
-        if self.sync {
+        if syncs {
             programs.push("sync");
         }
         if let Some(absent) = programs.into_iter().find(|program| on_path(program).is_none()) {
@@ -22,17 +26,16 @@ impl Plan {
                 "`{absent}` is not on PATH, and this mix starts it; install it or take another mix"
             )));
         }
-        let uses = |name: &str| self.mix.sub_tests().any(|test| test.name.contains(name));
         if uses("shared_memory") {
             let need = SystemVNeed { sets: users, segments: users, segment_bytes: ipc::SEGMENT_BYTES as u64 };
             machine::room_for_system_v(&Root::real(), &need)
                 .map_err(|error| Failure::Refused(error.to_string()))?;
         }
-        if uses("disk_") {
+        if let Some(scratch) = scratch.filter(|_| uses("disk_")) {
             self.room_on_disk(scratch)?;
         }
         let started = self.mix.sub_tests().map(|test| test.processes).max().unwrap_or(0);
-        let per_user = 1 + started.max(u64::from(self.sync));
+        let per_user = 1 + started.max(u64::from(syncs));
         room_for(0, users * per_user, FILES_PER_USER)
     }
 
@@ -46,10 +49,10 @@ impl Plan {
         match wanted <= free.into() {
             true => Ok(()),
             false => Err(Failure::Refused(format!(
-                "{directory} has {} KiB free, and the files of {} users may need {}; take a smaller file-kib or pool-kib, or \
+                "{directory} has {} KiB free, and the files of {} may need {}; take a smaller file-kib or pool-kib, or \
                  another `directory`",
                 free / 1024,
-                self.users,
+                counted(self.users, "user"),
                 wanted / 1024
             ))),
         }

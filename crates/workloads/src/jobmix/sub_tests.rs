@@ -15,6 +15,8 @@ pub struct SubTest {
     pub programs: &'static [&'static str],
     /// Processes that it has at a time besides the user's.
     pub processes: u64,
+    /// Whether it works in the directory for the files of all users.
+    pub has_files: bool,
 }
 
 impl std::fmt::Debug for SubTest {
@@ -24,7 +26,11 @@ impl std::fmt::Debug for SubTest {
 }
 
 const fn test(name: &'static str, run: fn(&mut User) -> Result<(), Failure>) -> SubTest {
-    SubTest { name, run, programs: &[], processes: 0 }
+    SubTest { name, run, programs: &[], processes: 0, has_files: false }
+}
+
+const fn with_files(name: &'static str, run: fn(&mut User) -> Result<(), Failure>) -> SubTest {
+    SubTest { has_files: true, ..test(name, run) }
 }
 
 const fn starting(processes: u64, programs: &'static [&'static str], test: SubTest) -> SubTest {
@@ -65,20 +71,20 @@ pub static ALL: &[SubTest] = &[
     test("ram_copy", |_| memory::ram_copy()),
     test("string_rtns", |_| memory::strings()),
     //
-    test("creat_clo", files::create_and_close),
+    with_files("creat_clo", files::create_and_close),
     test("dir_rtns_1", |_| files::read_directory()),
-    test("disk_src", files::search),
-    test("link_test", files::links),
+    with_files("disk_src", files::search),
+    with_files("link_test", files::links),
     //
-    test("disk_cp", |user| disk::copy(user, false)),
-    test("disk_rd", disk::read),
-    test("disk_rr", disk::read_random),
-    test("disk_rw", |user| disk::write_random(user, false)),
-    test("disk_wrt", |user| disk::write(user, false)),
-    test("sync_disk_cp", |user| disk::copy(user, true)),
-    test("sync_disk_rw", |user| disk::write_random(user, true)),
-    test("sync_disk_update", disk::update),
-    test("sync_disk_wrt", |user| disk::write(user, true)),
+    with_files("disk_cp", |user| disk::copy(user, false)),
+    with_files("disk_rd", disk::read),
+    with_files("disk_rr", disk::read_random),
+    with_files("disk_rw", |user| disk::write_random(user, false)),
+    with_files("disk_wrt", |user| disk::write(user, false)),
+    with_files("sync_disk_cp", |user| disk::copy(user, true)),
+    with_files("sync_disk_rw", |user| disk::write_random(user, true)),
+    with_files("sync_disk_update", disk::update),
+    with_files("sync_disk_wrt", |user| disk::write(user, true)),
     //
     starting(1, &["true"], test("exec_test", |_| processes::exec_test())),
     starting(1, &[], test("fork_test", |_| processes::fork_test())),
@@ -94,9 +100,9 @@ pub static ALL: &[SubTest] = &[
     test("tcp_test", |_| network::tcp()),
     test("udp_test", |_| network::udp()),
     //
-    starting(2, &["sh", "ls"], test("shell_rtns_1", |user| shell::list(user))),
-    starting(4, &["sh", "sort", "wc"], test("shell_rtns_2", |user| shell::pipeline(user))),
-    starting(1, &["sh"], test("shell_rtns_3", |user| shell::script(user))),
+    starting(2, &["sh", "ls"], with_files("shell_rtns_1", |user| shell::list(user))),
+    starting(4, &["sh", "sort", "wc"], with_files("shell_rtns_2", |user| shell::pipeline(user))),
+    starting(1, &["sh"], with_files("shell_rtns_3", |user| shell::script(user))),
 ];
 
 /// The sub-test of this name.

@@ -144,8 +144,17 @@ fn what_cannot_work_is_told_before_the_first_user() {
         assert!(many.contains("kernel.shmmni is"), "{many}");
         let many = told(1_000_000, &[("sub-test", "mul_int")]);
         assert!(many.contains("kernel.threads-max is") || many.contains("pids.max is"), "{many}");
-        let absent = told(2, &[("mix", "fserver"), ("directory", "/does/not/exist")]);
-        assert!(absent.contains("cannot make a directory in /does/not/exist"), "{absent}");
+        let nowhere = ("directory", "/does/not/exist");
+        for files in [("mix", "fserver"), ("sub-test", "creat_clo"), ("sub-test", "shell_rtns_3")] {
+            let absent = told(2, &[files, nowhere]);
+            assert!(absent.contains("cannot make a directory in /does/not/exist"), "{absent}");
+        }
+        // Where there are no files, it does not matter.
+        for set in [[("mix", "short"), nowhere], [("sub-test", "mul_int"), nowhere]] {
+            let (params, trial, plan) = plan(1, &set).unwrap();
+            assert!(plan.scratch().unwrap().is_none());
+            JobMix.check(&params, &trial).unwrap();
+        }
         let full = told(1000, &[("sub-test", "disk_wrt"), ("file-kib", "1_000_000_000")]);
         assert!(full.contains("KiB free, and the files of 1000 users may need"), "{full}");
         assert!(told(1, &[("sub-test", "disk_write")]).contains("no sub-test is called"));
@@ -172,7 +181,7 @@ fn p8_a_disk_that_gets_full_is_told() {
         let set =
             [("sub-test", "disk_wrt"), ("directory", place.path().to_str().unwrap()), ("file-kib", "100")];
         let (_, _, plan) = plan(1, &set).unwrap();
-        let (before, during) = (plan.room(&plan.scratch().unwrap()), leaving_nothing(|| plan.run()));
+        let (before, during) = (plan.room(plan.scratch().unwrap().as_ref()), leaving_nothing(|| plan.run()));
         let left = entries(place.path());
         Command::new("umount").arg(place.path()).status().unwrap();
         assert!(before.unwrap_err().to_string().contains("64 KiB free"));
@@ -201,21 +210,7 @@ fn m15_users_that_cannot_be_forked_leave_nothing() {
 fn p2_what_a_trial_leaves_that_is_killed_in_its_middle_is_removed_by_others() {
     alone("jobmix::tests::p2_what_a_trial_leaves_that_is_killed_in_its_middle_is_removed_by_others", || {
         let place = tempfile::tempdir().unwrap();
-        let (_, _, plan) =
-            plan(200, &[("jobs", "1_000_000"), ("directory", place.path().to_str().unwrap())]).unwrap();
-        let mut trial = Children::default();
-        trial
-            .fork(|| {
-                let users = plan.clone();
-                u8::from(users.run().is_err())
-            })
-            .unwrap();
-        let pid = fs::read_to_string("/proc/thread-self/children").unwrap();
-        let pid: i32 = pid.trim().parse().unwrap();
-        let users = || {
-            let users = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-            users.split_whitespace().map(str::to_string).collect::<Vec<_>>()
-        };
+        let directory = ("directory", place.path().to_str().unwrap());
         let made_by = |pids: &[String]| {
             let table = fs::read_to_string("/proc/sysvipc/sem").unwrap();
             let keys: Vec<u32> =
@@ -224,22 +219,44 @@ fn p2_what_a_trial_leaves_that_is_killed_in_its_middle_is_removed_by_others() {
             pids.iter().filter(|pid| keys.contains(&key(pid))).count()
         };
         // Most users are in the middle of a job.
-        while made_by(&users()) < 20 {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let users = users();
-        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-        assert!(trial.wait_all().is_err());
-        while users
-            .iter()
-            .any(|user| fs::read_to_string(format!("/proc/{user}/cmdline")).is_ok_and(|c| !c.is_empty()))
-        {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert_eq!(entries(place.path()), 1);
+        let users = users_of_a_killed_trial(200, &[("jobs", "1_000_000")], |users| made_by(users) >= 20);
         machine::remove_leftovers();
+        assert_eq!(made_by(&users), 0);
+        users_of_a_killed_trial(5, &[("sub-test", "disk_cp"), ("jobs", "1_000_000"), directory], |users| {
+            users.len() == 5 && entries(place.path()) == 1
+        });
+        assert_eq!(entries(place.path()), 1);
         // The next trial removes the files.
-        leaving_nothing(|| run(1, &[("jobs", "1"), ("directory", place.path().to_str().unwrap())])).unwrap();
-        assert_eq!((made_by(&users), entries(place.path())), (0, 0));
+        leaving_nothing(|| run(1, &[("sub-test", "disk_cp"), ("jobs", "1"), directory])).unwrap();
+        assert_eq!(entries(place.path()), 0);
     });
+}
+
+/// Starts a trial, kills it when `is_ready` says so of its users, and returns these when they have gone.
+fn users_of_a_killed_trial(
+    count: u64,
+    set: &[(&str, &str)],
+    is_ready: impl Fn(&[String]) -> bool,
+) -> Vec<String> {
+    let (_, _, plan) = plan(count, set).unwrap();
+    let mut trial = Children::default();
+    trial.fork(|| u8::from(plan.run().is_err())).unwrap();
+    let pid = fs::read_to_string("/proc/thread-self/children").unwrap();
+    let pid: i32 = pid.trim().parse().unwrap();
+    let users = || {
+        let users = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        users.split_whitespace().map(str::to_string).collect::<Vec<_>>()
+    };
+    while !is_ready(&users()) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let users = users();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    assert!(trial.wait_all().is_err());
+    let lives =
+        |user: &String| fs::read_to_string(format!("/proc/{user}/cmdline")).is_ok_and(|c| !c.is_empty());
+    while users.iter().any(lives) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    users
 }

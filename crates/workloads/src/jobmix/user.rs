@@ -43,7 +43,7 @@ impl User {
 fn named(test: &str, failure: Failure) -> Failure {
     match failure {
         Failure::Invariant(text) => Failure::Invariant(format!("{test}: {text}")),
-        other => Failure::Refused(format!("{test}: {other}")),
+        other => other.of(test),
     }
 }
 

@@ -1,7 +1,7 @@
 //! cyclictest of rt-tests.
 
 use super::{Original, unread};
-use crate::wakeup_timer::{IdleStates, Lateness, Plan};
+use crate::wakeup_timer::{IdleStates, Lateness, Plan, policy_is_other};
 use crate::{Failure, Trial};
 use rustix::time::ClockId;
 use serde_json::Value;
@@ -76,25 +76,20 @@ fn arguments(plan: &Plan) -> Result<Vec<String>, Failure> {
             let (policy, priority) = knob.value.split_once(':').unwrap_or((&knob.value, "1"));
             arguments.extend([format!("--policy={policy}"), format!("--priority={priority}")]);
         }
-        None => policy_is_other()?,
+        // It gives its threads SCHED_OTHER, whatever it is started under.
+        None if !policy_is_other() => {
+            return Err(Failure::Refused(
+                "cyclictest gives its threads SCHED_OTHER or a real-time policy of their own; leave out the knob \
+                 `policy`, and set `priority` and `realtime` for a real-time one"
+                    .into(),
+            ));
+        }
+        None => {}
     }
     if plan.mlockall {
         arguments.push("--mlockall".into());
     }
     Ok(arguments)
-}
-
-/// Makes sure that the trial has the policy that cyclictest gives its threads, whatever it is started under.
-fn policy_is_other() -> Result<(), Failure> {
-    // SAFETY: takes no pointer; 0 is the calling thread.
-    match unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK {
-        libc::SCHED_OTHER => Ok(()),
-        _ => Err(Failure::Refused(
-            "cyclictest gives its threads SCHED_OTHER or a real-time policy of their own; leave out the knob `policy`, \
-             and set `priority` and `realtime` for a real-time one"
-                .into(),
-        )),
-    }
 }
 
 /// The version and what the threads measured, from the JSON that cyclictest writes; other lines may stand around it.

@@ -102,7 +102,7 @@ fn wait_for_port(port: u16, patience: Duration) -> Result<(), Failure> {
         if start.elapsed() > patience {
             return Err(Failure::Refused(format!(
                 "tbench_srv needs port {port}, which cannot be had: {error}; end what listens there \
-                 (`ss -ltnp sport = :{port}` shows it)"
+                 (`ss -ltnp sport = :{port}` shows it), or take via=kduel, which takes any port"
             )));
         }
         sleep(Duration::from_millis(10));

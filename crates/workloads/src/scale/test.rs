@@ -5,7 +5,7 @@ use crate::clock::now_ns;
 use crate::counting::{self, Counted, Looping};
 use crate::shared::{Mode, Semantics, mode, mode_parameter, room_for, semantics, with_shared};
 use crate::{Failure, Trial, Workload};
-use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
+use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point, counted};
 use machine::Root;
 use std::path::Path;
 
@@ -123,7 +123,10 @@ impl Test {
             return Err(Failure::Refused(format!("{why} Take mode=process.")));
         }
         machine::memory_for(&Root::real(), self.needs.memory_bytes * tasks).map_err(|shortage| {
-            Failure::Refused(format!("the memory of {tasks} tasks: {shortage}; take fewer tasks"))
+            Failure::Refused(format!(
+                "the memory of {}: {shortage}; take fewer tasks",
+                counted(tasks, "task")
+            ))
         })?;
         let all = tasks * if self.needs.partner { 2 } else { 1 };
         match mode {
@@ -192,7 +195,7 @@ impl Workload for Test {
             metrics: vec![
                 Metric { name: "rate".into(), ..operations("operations of all tasks per second") },
                 Metric {
-                    name: "rate_per_task".into(),
+                    name: "rate-per-task".into(),
                     units_line: "operations per second of a task".into(),
                     ..operations("operations per second of one task, as a mean over the tasks")
                 }
@@ -235,7 +238,7 @@ impl Workload for Test {
         };
         let rate = counted.sum() as f64 / seconds;
         trial.sample("rate", rate)?;
-        trial.sample("rate_per_task", rate / tasks as f64)?;
+        trial.sample("rate-per-task", rate / tasks as f64)?;
         if tasks > 1
             && matches!(
                 (self.caveat, mode, site.semantics),

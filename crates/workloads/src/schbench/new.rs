@@ -89,7 +89,7 @@ impl Workload for Schbench {
         self.describe().check_point(trial.point())?;
         let plan = Plan::new(params, &Slicing::new(params)?, trial)?;
         plan.make_room()?;
-        super::check(params, &plan.shape, || originals::schbench::new_arguments(params, trial))
+        super::check(params, &plan.shape, || originals::schbench::new::arguments(params, trial))
     }
 
     fn knobs(&self, params: &Params) -> Result<Vec<Knob>, Failure> {
@@ -101,7 +101,7 @@ impl Workload for Schbench {
         let slicing = Slicing::new(params)?;
         let plan = Plan::new(params, &slicing, trial)?;
         if originals::wanted(params, ORIGINALS)?.is_some() {
-            return originals::schbench::run_new(params, trial);
+            return originals::schbench::new::run(params, trial);
         }
         room_for(plan.shape.threads(), 0, 0)?;
         plan.make_room()?;

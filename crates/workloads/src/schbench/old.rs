@@ -115,14 +115,14 @@ impl Workload for SchbenchOld {
     fn check(&self, params: &Params, trial: &Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         let plan = Plan::new(params, trial)?;
-        super::check(params, &plan.shape, || originals::schbench::old_arguments(params, trial))
+        super::check(params, &plan.shape, || originals::schbench::old::arguments(params, trial))
     }
 
     fn run(&self, params: &Params, trial: &mut Trial) -> Result<(), Failure> {
         self.describe().check_point(trial.point())?;
         let plan = Plan::new(params, trial)?;
         if originals::wanted(params, ORIGINALS)?.is_some() {
-            return originals::schbench::run_old(params, trial);
+            return originals::schbench::old::run(params, trial);
         }
         room_for(plan.shape.threads(), 0, 0)?;
         let (latencies, measured) = plan.run(params)?;

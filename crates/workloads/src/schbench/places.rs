@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::shared::{Semantics, own_cpu, pin};
+use experiment::counted;
 use machine::CpuSet;
 
 /// Where threads are pinned to; nothing is a thread that is left to the scheduler.
@@ -53,8 +54,9 @@ impl Places {
         };
         if workers.is_empty() {
             return Err(Failure::Refused(format!(
-                "`auto` with {message_threads} message threads leaves none of {} CPUs for the workers; take fewer",
-                usable.len()
+                "`auto` with {} leaves none of {} for the workers; take fewer",
+                counted(message_threads, "message thread"),
+                counted(usable.len(), "CPU")
             )));
         }
         Ok(Places { message: message.to_vec(), workers: Some(workers.iter().copied().collect()) })

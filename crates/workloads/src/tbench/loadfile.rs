@@ -2,6 +2,7 @@
 
 use super::operation::{Kind, LARGEST_MESSAGE_BYTES, Operation};
 use crate::Failure;
+use experiment::did_you_mean;
 use std::fmt::Write as _;
 use std::fs;
 use std::str::SplitAsciiWhitespace;
@@ -64,7 +65,10 @@ fn form(kind: Kind) -> Form {
 fn parse(line: &str) -> Result<Operation, String> {
     let (word, mut rest) = line.trim_start().split_once(' ').unwrap_or((line.trim(), ""));
     let kind = Kind::ALL.into_iter().find(|kind| kind.word() == word);
-    let kind = kind.ok_or_else(|| format!("unknown operation `{}`", word.escape_debug()))?;
+    let kind = kind.ok_or_else(|| {
+        let hint = did_you_mean(word, Kind::ALL.iter().map(|kind| kind.word()));
+        format!("unknown operation `{}`; {hint}", word.escape_debug())
+    })?;
     let form = form(kind);
     let mut path = 0;
     for _ in 0..form.paths {
@@ -173,7 +177,8 @@ mod tests {
     #[test]
     fn wrong_lines_are_errors_with_their_number() {
         for (line, wanted) in [
-            ("Frobnicate 1 NT_STATUS_OK", "unknown operation `Frobnicate`"),
+            ("Frobnicate 1 NT_STATUS_OK", "unknown operation `Frobnicate`; known are: Deltree, "),
+            ("Closed 1 NT_STATUS_OK", "unknown operation `Closed`; did you mean `Close`?"),
             ("Close", "Close needs 1 numbers"),
             ("Close NT_STATUS_OK", "Close needs 1 numbers"),
             ("Close 1", "Close needs a status"),

@@ -9,7 +9,7 @@ use crate::process_crew::{self, Gate};
 use crate::shared::{Semantics, semantics, warmup};
 use crate::shared_memory::{Shared, SharedValue};
 use crate::{Failure, Trial};
-use experiment::Params;
+use experiment::{Params, counted};
 use rustix::thread::futex;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
@@ -44,7 +44,9 @@ impl Plan {
     /// Does the work once and leaves its figures.
     pub fn run(&self, listener: &TcpListener, trial: &mut Trial) -> Result<(), Failure> {
         let count = self.clients;
-        let memory = |error| Failure::Refused(format!("no memory to share with {count} clients: {error}"));
+        let memory = |error| {
+            Failure::Refused(format!("no memory to share with {}: {error}", counted(count, "client")))
+        };
         let address = listener
             .local_addr()
             .map_err(|error| Failure::Refused(format!("the servers have no address: {error}")))?;

@@ -133,6 +133,30 @@ fn threads_with_a_priority_run_where_the_user_may() {
 }
 
 #[test]
+fn a_policy_without_effect_is_told() {
+    let notes = |set: &[(&str, &str)]| match outcome(1, set) {
+        Ok(Outcome::Done { notes, .. }) => Some(notes.join("; ")),
+        Ok(missing) => panic!("{missing:?}"),
+        Err(error) => {
+            println!("skipped: {error}");
+            None
+        }
+    };
+    alone("wakeup_timer::tests::a_policy_without_effect_is_told", || {
+        let short = ("runtime", "0.02");
+        assert!(!notes(&[short]).unwrap().contains("no effect"));
+        assert!(notes(&[short, ("realtime", "rr")]).unwrap().contains("realtime=rr had no effect"));
+        let priority = [short, ("priority", "10"), ("realtime", "rr")];
+        let with_priority = notes(&priority);
+        assert!(with_priority.is_none_or(|notes| !notes.contains("no effect")));
+        machine::apply_to_self(&[Knob { scope: Scope::Policy, value: "batch".into() }]).unwrap();
+        assert!(!notes(&[short]).unwrap().contains("no effect"), "the threads have the policy of the trial");
+        let with_both = notes(&priority);
+        assert!(with_both.is_none_or(|notes| notes.contains("policy of the trial had no effect")));
+    });
+}
+
+#[test]
 fn cyclictest_is_run_and_read() {
     if on_path("cyclictest").is_none() {
         println!("skipped: rt-tests is not installed");
