@@ -225,7 +225,9 @@ fn a_run_that_is_kept_elsewhere_is_named_by_its_directory() {
 fn lists_begin_with_names_and_every_workload_can_be_shown() {
     let kduel = Kduel::new();
     let list = kduel.ok(&["list", "workloads"]);
-    let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    // A text that is too long for one line goes on in lines that begin with spaces.
+    let names = list.lines().filter(|line| !line.starts_with(' '));
+    let names: Vec<&str> = names.filter_map(|line| line.split_whitespace().next()).collect();
     for name in ["global-lock", "lock-busy", "hackbench", "futex-wake", "futex-hash", "exec"] {
         assert!(names.contains(&name), "{list}");
     }
@@ -237,6 +239,25 @@ fn lists_begin_with_names_and_every_workload_can_be_shown() {
     }
     assert!(kduel.ok(&["list", "locks"]).lines().any(|line| line.starts_with("mcs ")));
     assert!(kduel.ok(&["list", "styles"]).lines().any(|line| line.starts_with("normalized ")));
+}
+
+#[test]
+fn what_explains_the_command_fits_a_terminal() {
+    let kduel = Kduel::new();
+    short(&kduel, &["--blocks", "1", "--set", "think=1", "--set", "count=claim"]);
+    let mut all: Vec<Vec<&str>> = vec![vec!["--help"]];
+    for command in ["run", "report", "list", "show", "resume", "reproduce", "import"] {
+        all.extend([vec![command, "--help"], vec![command, "-h"]]);
+    }
+    all.extend(["workloads", "locks", "runs", "styles"].map(|what| vec!["list", what]));
+    all.push(vec!["show", "latest"]);
+    for args in all {
+        let text = kduel.ok(&args);
+        assert!(!text.is_empty() && text.is_ascii(), "{args:?}: {text}");
+        for line in text.lines() {
+            assert!(line.len() <= 100, "{args:?}, {} columns: {line}", line.len());
+        }
+    }
 }
 
 #[test]

@@ -127,8 +127,10 @@ fn limits_are_told_before_the_first_trial_and_a_knob_that_raises_them_counts_and
     let Some(output) = in_a_namespace(&kduel, &script) else { return };
     let (told, printed) = (stderr(&output), String::from_utf8(output.stdout).unwrap());
     assert!(output.status.success(), "{told}");
+    // Long items are wrapped.
+    let told = told.split_whitespace().collect::<Vec<&str>>().join(" ");
     for text in [
-        "a: jobmix: the number of semaphore sets, 4th in kernel.sem, is 3 and 5 are needed",
+        "- jobmix: the number of semaphore sets, 4th in kernel.sem, is 3 and 5 are needed",
         "`sysctl.kernel.sem=32000 1024000000 500 5` as a knob",
         "kernel.shmmni is 3 and 5 are needed",
     ] {

@@ -13,10 +13,15 @@ use support::{Kduel, STAT_INTERVAL, alone_with_the_sysctl, is_root, reasons, str
 fn exec(command: &str, more: &[&str]) -> Vec<(String, String)> {
     let kduel = Kduel::new();
     let set = format!("command={command}");
-    kduel.ok(&[&["run", "exec", "--set", &set, "--set", "settle=0", "--blocks", "1", "--no-aa"][..], more]
-        .concat());
+    let output = kduel.output(
+        &[&["run", "exec", "--set", &set, "--set", "settle=0", "--blocks", "1", "--no-aa"][..], more]
+            .concat(),
+    );
     assert_eq!(strays(kduel.home()), Vec::<u32>::new());
-    reasons(&kduel.trials())
+    let missing = reasons(&kduel.trials());
+    let status = if missing.is_empty() { 0 } else { 2 };
+    assert_eq!(output.status.code(), Some(status), "{}", support::stderr(&output));
+    missing
 }
 
 #[test]
@@ -27,6 +32,22 @@ fn p4_a_failing_command_is_missing_with_its_exact_status() {
     let missing = exec("sh -c 'kill -SEGV $$'", &[]);
     assert!(missing[0].1.contains("11") || missing[0].1.contains("SEGV"), "{missing:?}");
     assert_eq!(exec("true", &[]), []);
+}
+
+#[test]
+fn p11_a_run_that_measured_nothing_says_so_and_fails() {
+    let kduel = Kduel::new();
+    let run = ["run", "exec", "--set", "command=false", "--set", "settle=0", "--blocks", "2"];
+    let output = kduel.output(&run);
+    assert_eq!(output.status.code(), Some(2));
+    let said = support::stderr(&output);
+    assert!(said.contains("nothing was measured: 4 trials ended and none yielded anything"), "{said}");
+    assert!(!said.contains("Next:"), "{said}");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("left with status 1"), "the report says why");
+    // The run itself is whole, and can be looked at like any other.
+    for args in [&["report"][..], &["report", "--fail-on", "regression"], &["resume"], &["show", "latest"]] {
+        kduel.ok(args);
+    }
 }
 
 #[test]
@@ -135,7 +156,7 @@ fn who_runs_out_of_memory_is_missing_for_that_reason() {
         .env("GROUP", &group.0)
         .output()
         .unwrap();
-    assert!(limited.status.success(), "{}", support::stderr(&limited));
+    assert_eq!(limited.status.code(), Some(2), "{}", support::stderr(&limited));
     let missing = reasons(&kduel.trials());
     assert_eq!(missing[0].0, "out-of-memory", "{missing:?}");
     assert!(missing[0].1.contains("tail") && missing[0].1.contains("out-of-memory killer"), "{missing:?}");

@@ -33,8 +33,9 @@ pub fn analyse(run: &Run) -> Analysis {
     if strays > 0 {
         notices.push(format!("trials that belong to no cell of the experiment do not count: {strays}"));
     }
-    let blocks = live.cells.points.iter().map(|point| point.last_block()).max().unwrap_or(0);
-    notices.extend(notices::of_state(&state, header.experiment.blocks, blocks));
+    let complete = || live.cells.points.iter().map(|point| point.complete_blocks());
+    let (fewest_blocks, blocks) = (complete().min().unwrap_or(0), complete().max().unwrap_or(0));
+    notices.extend(notices::of_state(&state, header.experiment.blocks, fewest_blocks, blocks));
 
     let (tables, aa) = if header.imported.is_some() {
         (
@@ -64,6 +65,7 @@ pub fn analyse(run: &Run) -> Analysis {
         trials,
         missing: missing.sorted(),
         blocks,
+        fewest_blocks,
         notices,
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct PointCells {
 /// One variant, or the twin, at one point.
 #[derive(Debug, Clone)]
 pub(crate) struct Side {
+    /// Whether blocks hold a trial of it: a variant that changes nothing for the workload is not run.
+    runs: bool,
     /// By metric, in the order of the description; each in the order of the blocks.
     pub values: Vec<Vec<BlockValue>>,
     /// The blocks whose trial has ended, good or bad.
@@ -55,13 +57,15 @@ impl Cells {
             experiment.workloads.iter().zip(&header.descriptions).enumerate()
         {
             for point in &entry.points {
-                let side = Side::new(description);
+                let sides = experiment.variants.iter().enumerate().map(|(place, variant)| {
+                    Side::new(description, place == 0 || experiment.applies(variant, description).is_ok())
+                });
                 places.insert((entry.label.clone(), point.clone()), points.len());
                 points.push(PointCells {
                     workload,
                     point: point.clone(),
-                    sides: vec![side.clone(); experiment.variants.len()],
-                    twin: side,
+                    sides: sides.collect(),
+                    twin: Side::new(description, experiment.aa),
                     elapsed_ns: BTreeMap::new(),
                     boots_s: BTreeMap::new(),
                 });
@@ -109,6 +113,13 @@ impl PointCells {
         self.elapsed_ns.last_key_value().map_or(0, |(block, _)| *block)
     }
 
+    /// The number of blocks in which every side has ended.
+    pub fn complete_blocks(&self) -> u32 {
+        let sides = || self.sides.iter().chain([&self.twin]).filter(|side| side.runs);
+        let is_complete = |block: &&u32| sides().all(|side| side.blocks.contains(*block));
+        self.elapsed_ns.keys().filter(is_complete).count() as u32
+    }
+
     /// The mean time of a block with its boots, in seconds.
     pub fn seconds_per_block(&self) -> Option<f64> {
         let trials_s = self.elapsed_ns.values().sum::<u64>() as f64 / 1e9;
@@ -118,9 +129,10 @@ impl PointCells {
 }
 
 impl Side {
-    fn new(description: &Description) -> Side {
+    fn new(description: &Description, runs: bool) -> Side {
         let metrics = description.metrics.len();
         Side {
+            runs,
             values: vec![Vec::new(); metrics],
             blocks: BTreeSet::new(),
             missing: Counts::default(),

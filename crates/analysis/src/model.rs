@@ -29,10 +29,19 @@ pub struct Analysis {
     pub trials: usize,
     /// Trials that yielded nothing, with their number per reason.
     pub missing: Vec<(String, usize)>,
-    /// Blocks of the point that has the most.
+    /// Complete blocks of the point that has the most.
     pub blocks: u32,
+    /// Complete blocks of the point that has the fewest.
+    pub fewest_blocks: u32,
     /// Sentences that readers must know: a torn tail, throttling, differences between versions.
     pub notices: Vec<String>,
+}
+
+impl Analysis {
+    /// Whether trials have ended and none of them yielded anything.
+    pub fn measured_nothing(&self) -> bool {
+        self.trials > 0 && self.trials == self.missing.iter().map(|(_, count)| count).sum::<usize>()
+    }
 }
 
 /// The kernels that a run booted.

@@ -5,7 +5,7 @@ use crate::contest::{Contest, Family, overall_p, pairs};
 use crate::looks::{Look, Rules};
 use crate::pairs::Pairs;
 use crate::{Effect, LEVEL, Verdict, words};
-use experiment::{Direction, Known, Metric, Missing};
+use experiment::{Direction, Known, Metric, Missing, counted};
 use stats::{LOOKS, MIN_BLOCKS, Scale, look_level};
 use std::cmp::Ordering;
 
@@ -86,7 +86,7 @@ impl Case<'_> {
         let over = match (family, self.rules.until_decided()) {
             (1, false) => String::new(),
             (1, true) => " after correction for the looks".into(),
-            _ => format!(" after correction over {}", words::count(family, "comparison")),
+            _ => format!(" after correction over {}", counted(family, "comparison")),
         };
         Some(Judgement::of(verdict, format!("{}, {}{over}", self.figures(), words::p(self.p))))
     }
@@ -134,7 +134,7 @@ impl Case<'_> {
         if let Some(least) = self.blocks_for_the_correction() {
             return format!(
                 "the correction over {} lets no claim pass with fewer than {least} blocks",
-                words::count(self.family.size(), "comparison"),
+                counted(self.family.size(), "comparison"),
             );
         }
         match needed {
@@ -142,7 +142,7 @@ impl Case<'_> {
                 let more = needed - done;
                 let time = self.point.seconds_per_block().map(|each| words::seconds(each * more as f64));
                 let time = time.map_or(String::new(), |time| format!(", {time}"));
-                format!("about {}{time}", words::count(more, "more block"))
+                format!("about {}{time}", counted(more, "more block"))
             }
             _ if self.rules.until_decided() => format!("{} blocks will not do", self.rules.blocks.cap()),
             _ => "how many more blocks it takes cannot be told from these".into(),

@@ -43,9 +43,3 @@ pub(crate) fn seconds(seconds: f64) -> String {
         s => format!("{:.1} h", s / 3600.0),
     }
 }
-
-/// `1 block`, `2 blocks`.
-pub(crate) fn count(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
-}

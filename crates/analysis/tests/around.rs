@@ -5,8 +5,10 @@
 mod common;
 
 use analysis::{State, Verdict};
-use common::{Lab, done, trial};
-use experiment::{Blocks, Direction, Ending, Imported, Outcome, Point, Record, Statistic, Summary};
+use common::{Lab, done, lost, trial, twin};
+use experiment::{
+    Blocks, Direction, Ending, Failure, Imported, Outcome, Parameter, Point, Record, Statistic, Summary,
+};
 
 fn end(ending: Ending) -> Record {
     Record::End { at_unix_ms: 1, ending }
@@ -19,13 +21,40 @@ fn p1_the_state_follows_the_last_word_of_the_journal() {
     lab.run.records.push(end(Ending::Interrupted("SIGINT".into())));
     let analysis = lab.analyse();
     assert_eq!(analysis.state, State::Interrupted("SIGINT".into()));
-    assert_eq!(analysis.notices, ["the run was interrupted (SIGINT): 6 of 6 blocks are there"]);
+    assert_eq!(analysis.notices, ["the run was interrupted (SIGINT): 6 of 6 blocks complete"]);
     assert_eq!(analysis.tables[0].rows[0].cells[1].verdict, Verdict::Same, "what is there is kept");
     lab.run.records.push(Record::Resumed { at_unix_ms: 2 });
     assert_eq!(lab.analyse().state, State::Unfinished);
     lab.run.records.push(end(Ending::Finished));
     let analysis = lab.analyse();
     assert_eq!((analysis.state, analysis.notices.len(), analysis.blocks), (State::Finished, 0, 6));
+}
+
+#[test]
+fn p1_a_block_that_was_stopped_in_its_middle_does_not_count() {
+    let mut lab = Lab::new(2, &["base", "new", "idle:nothing=1"], Blocks::Exactly(6));
+    lab.run.header.experiment.aa = true;
+    for point in [1, 2] {
+        for variant in ["base", "new"] {
+            lab.series(point, variant, &[1.0; 5]);
+        }
+        for block in 1..=5 {
+            lab.push(twin(trial(block, point, "base", done(&[("time", &[1.0])]))));
+        }
+    }
+    let stopped = |lab: &Lab| {
+        let mut lab = lab.clone();
+        lab.run.records.push(end(Ending::Interrupted("SIGINT".into())));
+        let analysis = lab.analyse();
+        (analysis.notices, analysis.fewest_blocks, analysis.blocks)
+    };
+    let said = |words: &str| vec![format!("the run was interrupted (SIGINT): {words} complete")];
+    assert_eq!(stopped(&lab), (said("5 of 6 blocks"), 5, 5), "`idle` is not waited for: it is not run");
+    lab.push(trial(6, 1, "base", done(&[("time", &[1.0])])));
+    lab.push(trial(6, 1, "new", done(&[("time", &[1.0])])));
+    assert_eq!(stopped(&lab), (said("5 of 6 blocks"), 5, 5), "the twin is not there");
+    lab.push(twin(trial(6, 1, "base", lost(Failure::Hang, "it hung"))));
+    assert_eq!(stopped(&lab), (said("5 to 6 of 6 blocks"), 5, 6), "a missing trial has ended");
 }
 
 #[test]
@@ -54,6 +83,21 @@ fn notices_of_journal_trials_and_kernel_come_once_each() {
             "trials that belong to no cell of the experiment do not count: 1",
         ]
     );
+}
+
+#[test]
+fn figures_that_are_not_those_of_an_original_are_told() {
+    let mut lab = Lab::new(1, &["base", "new:semantics=strict"], Blocks::Exactly(3));
+    lab.run.records.push(end(Ending::Finished));
+    let description = &mut lab.run.header.descriptions[0];
+    description.parameters.push(Parameter::choice("semantics", &["original", "strict"], ""));
+    assert_eq!(lab.analyse().notices, Vec::<String>::new(), "it has no original");
+    lab.run.header.descriptions[0].source = "somebody's benchmark".into();
+    let [told]: [String; 1] = lab.analyse().notices.try_into().unwrap();
+    assert!(told.starts_with("work ran with semantics=strict under new: "), "{told}");
+    lab.run.header.experiment.set.insert("semantics".into(), "strict".into());
+    let [told]: [String; 1] = lab.analyse().notices.try_into().unwrap();
+    assert!(told.starts_with("work ran with semantics=strict: "), "{told}");
 }
 
 fn figure(point: &str, variant: &str, value: Option<f64>) -> Summary {

@@ -1,6 +1,7 @@
 //! A run on a target that boots: in every block each side gets a life of a kernel of its own, and all its points run in it.
 
 use crate::error::LOST_IN_A_ROW;
+use crate::problems::Problems;
 use crate::run::{Halt, Run, Tally, halt, lost, unix_ms};
 use crate::{Boot, BootStart, DuelError, Eta, Side};
 use agent::{AgentError, Request, TrialRequest};
@@ -20,7 +21,7 @@ impl Run<'_> {
     /// Boots each variant once before the first block: asks whether every knob can be turned and all work be done there,
     /// and reads what machine and kernel come up.
     pub fn boot_each_once(&mut self, variants: &[Variant]) -> Result<(), Halt> {
-        let mut problems = Vec::new();
+        let mut problems = Problems::new(variants.len());
         for variant in variants {
             let found = loop {
                 match self.boot_and_check(variant) {
@@ -30,11 +31,11 @@ impl Run<'_> {
                     other => break other?,
                 }
             };
-            problems.extend(found.into_iter().map(|problem| format!("{}: {problem}", variant.name)));
+            found.into_iter().for_each(|problem| problems.add(&variant.name, problem));
         }
-        match problems.is_empty() {
-            true => self.refuse(),
-            false => Err(DuelError::Impossible { problems }.into()),
+        match problems.sentences() {
+            None => self.refuse(),
+            Some(problems) => Err(DuelError::Impossible { problems }.into()),
         }
     }
 

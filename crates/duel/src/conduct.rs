@@ -1,4 +1,5 @@
 use crate::eta::Pace;
+use crate::problems::Problems;
 use crate::run::{Halt, Run, Tally, halt, unix_ms};
 use crate::{DuelError, Observer, Plan};
 use agent::{AgentError, Stop};
@@ -104,18 +105,18 @@ impl Run<'_> {
     }
 
     fn check_and_read(&mut self, variants: &[Variant]) -> Result<Vec<Facts>, Halt> {
-        let mut problems = Vec::new();
+        let mut problems = Problems::new(variants.len());
         for variant in variants {
             let work = self.work_of(variant);
             let agent = self.target.agent(variant).map_err(halt)?;
             let found = agent.check(&variant.knobs, work).map_err(halt)?;
-            problems.extend(found.into_iter().map(|problem| format!("{}: {problem}", variant.name)));
+            found.into_iter().for_each(|problem| problems.add(&variant.name, problem));
+        }
+        if let Some(problems) = problems.sentences() {
+            return Err(DuelError::Impossible { problems }.into());
         }
         let mut facts = Vec::new();
         for variant in variants {
-            if !problems.is_empty() {
-                return Err(DuelError::Impossible { problems }.into());
-            }
             let agent = self.target.agent(variant).map_err(halt)?;
             match agent.prepare(&variant.knobs) {
                 Ok(()) => {
@@ -123,14 +124,14 @@ impl Run<'_> {
                     self.target.complete(&mut of_it);
                     facts.push(of_it);
                 }
-                Err(AgentError::Refused(why)) => problems.push(format!("{}: {why}", variant.name)),
+                Err(AgentError::Refused(why)) => {
+                    let problems = vec![format!("{}: {why}", variant.name)];
+                    return Err(DuelError::Impossible { problems }.into());
+                }
                 Err(error) => return Err(halt(error)),
             }
         }
-        match problems.is_empty() {
-            true => Ok(facts),
-            false => Err(DuelError::Impossible { problems }.into()),
-        }
+        Ok(facts)
     }
 
     fn blocks(&mut self) -> Result<(), Halt> {

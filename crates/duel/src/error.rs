@@ -16,7 +16,7 @@ pub enum DuelError {
     /// Knobs that cannot be turned and work that cannot be done, found before the first trial.
     #[error("nothing was run, because this cannot be done here:\n{}", list(problems))]
     Impossible {
-        /// One sentence each.
+        /// One sentence each, with the names of the variants that have it, unless all have.
         problems: Vec<String>,
     },
     /// Variants whose machines or kernels differ so much that nothing is compared, found before the first trial.

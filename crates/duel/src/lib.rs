@@ -7,6 +7,7 @@ mod error;
 mod eta;
 mod observer;
 mod plan;
+mod problems;
 mod run;
 
 pub use conduct::conduct;

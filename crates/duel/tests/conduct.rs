@@ -95,6 +95,13 @@ fn impossible_knobs_are_all_named_before_the_first_trial() {
     let error = ended.unwrap_err().to_string();
     assert!(error.contains("env.X") && error.contains("env.Y"), "{error}");
     assert_eq!(trials.len(), 0);
+
+    // What all variants share is told once, and laid to none of them.
+    header.experiment.variants =
+        ["a", "b"].map(|name| Variant::parse(&format!("{name}:env.X=impossible")).unwrap()).to_vec();
+    let ran = run(&header, &[], &mut Fake::new(|_, _| Reply::Value(1.0)));
+    let error = ran.ended.unwrap_err().to_string();
+    assert!(error.ends_with(":\n  - env.X=impossible cannot be"), "{error}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub struct Description {
     pub summary: String,
     /// What it does, for `kduel show` and the documentation: paragraphs separated by blank lines.
     pub about: String,
-    /// The benchmark that it stands beside, with its version or date, and what differs.
+    /// The benchmark that it stands beside, with its version or date, and what differs; empty for kduel's own.
     pub source: String,
     /// What a table's rows sweep.
     pub axis: Axis,
@@ -161,6 +161,11 @@ impl Parameter {
 }
 
 impl Description {
+    /// Whether it stands beside no other benchmark.
+    pub fn is_own(&self) -> bool {
+        self.source.is_empty()
+    }
+
     /// The parameter of this name.
     ///
     /// # Errors

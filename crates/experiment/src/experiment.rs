@@ -1,7 +1,7 @@
 use crate::boot::is_boot_key;
 use crate::{
     Description, Knob, KnobError, Known, Missing, ParamError, Params, Point, Refusal, Scope, TargetKind,
-    Variant, VariantError, did_you_mean,
+    Variant, VariantError, counted, did_you_mean,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ impl Blocks {
 impl fmt::Display for Blocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Blocks::Exactly(blocks) => write!(f, "{blocks} blocks"),
+            Blocks::Exactly(blocks) => f.write_str(&counted(*blocks, "block")),
             Blocks::UntilDecided => write!(f, "until decided, at most {} blocks", self.cap()),
         }
     }
@@ -182,6 +182,21 @@ pub enum AskError {
         target: TargetKind,
         /// Why, and what to do instead.
         why: &'static str,
+    },
+    /// Variants under which a workload yields different metrics.
+    #[error(
+        "{workload}: {variants} do not measure the same: the one yields {wanted}, the other {found}; \
+         compare them in runs of their own"
+    )]
+    Unlike {
+        /// The label of the workload.
+        workload: String,
+        /// The baseline and the first variant that yields something else: `base and new`.
+        variants: String,
+        /// What the baseline yields, in words.
+        wanted: String,
+        /// What the variant yields.
+        found: String,
     },
     /// `--scale small` of an experiment that does not say what small means.
     #[error("the experiment has no [scale.small] table that says what `--scale small` means for it")]
@@ -330,16 +345,8 @@ impl Experiment {
         variant: &Variant,
         description: &Description,
     ) -> Result<Params, ParamError> {
-        let mut set = BTreeMap::new();
-        let knobs = variant.knobs.iter().filter_map(|knob| match &knob.scope {
-            Scope::Parameter(name) => Some((name, &knob.value)),
-            _ => None,
-        });
-        for (name, value) in self.set.iter().chain(&entry.set).chain(knobs) {
-            if description.parameter(name).is_ok() {
-                set.insert(name.clone(), value.clone());
-            }
-        }
+        let mut set = self.settings(entry, variant);
+        set.retain(|name, _| description.parameter(name).is_ok());
         description.params(&set)
     }
 

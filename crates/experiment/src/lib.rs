@@ -1,7 +1,9 @@
 //! What is asked of kduel and what came out of it: the words of the whole project as types, with their TOML and
 //! JSON forms. Nothing here reads a file, a clock or the machine.
 
+mod alike;
 mod boot;
+mod counted;
 mod debug_options;
 mod description;
 mod experiment;
@@ -21,6 +23,7 @@ mod toml_form;
 mod variant;
 
 pub use boot::BootSpec;
+pub use counted::counted;
 pub use debug_options::{cost_of, costly_options, is_woken_by, when_of};
 pub use description::{Axis, Description, Kind, Parameter};
 pub use experiment::{AskError, Blocks, Entry, Experiment, MARGIN_PCT, Scale};

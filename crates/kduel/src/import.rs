@@ -1,5 +1,6 @@
 use crate::{Outcome, output, session};
 use anyhow::Context as _;
+use experiment::counted;
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -36,7 +37,8 @@ pub fn import(args: &Args) -> anyhow::Result<Outcome> {
     for check in header.imported.iter().flat_map(|imported| &imported.checks) {
         output::say(&format!("kduel: {check}"));
     }
-    output::say(&format!("kduel: {} figures from {path}; see them with: kduel report", import.records.len()));
+    let figures = counted(import.records.len(), "figure");
+    output::say(&format!("kduel: {figures} from {path}; see them with: kduel report"));
     output::result(&session::word_for(&home, journal.directory()))?;
     Ok(Outcome::Done)
 }

@@ -2,7 +2,7 @@ use crate::{Outcome, output, session};
 use clap::ValueEnum;
 use experiment::{Ending, cost_of, costly_options, when_of};
 use journal::RunInfo;
-use report::{Format, Style};
+use report::{Format, Style, WIDTH, wrap};
 
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
@@ -59,7 +59,7 @@ pub fn list(args: &Args) -> anyhow::Result<Outcome> {
         }
     };
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let lines: Vec<String> = rows.iter().map(|(name, summary)| format!("{name:width$}  {summary}")).collect();
+    let lines: Vec<String> = rows.iter().flat_map(|(name, text)| fitted(name, text, width)).collect();
     output::result(&lines.join("\n"))?;
     Ok(Outcome::Done)
 }
@@ -67,6 +67,13 @@ pub fn list(args: &Args) -> anyhow::Result<Outcome> {
 fn debug_option(name: &str) -> (String, String) {
     let when = when_of(name).map_or(String::new(), |when| format!(" ({when})"));
     (name.into(), format!("{}{when}", cost_of(name).unwrap_or_default()))
+}
+
+/// A name in `width` columns and its text behind it, in lines that fit. Only the first begins with a name.
+fn fitted(name: &str, text: &str, width: usize) -> Vec<String> {
+    let begin = width + 2;
+    let lines = wrap(text, WIDTH.saturating_sub(begin), 0).into_iter().enumerate();
+    lines.map(|(place, line)| format!("{:begin$}{line}", if place == 0 { name } else { "" })).collect()
 }
 
 /// What a run asked and how it ended, in one line.

@@ -32,8 +32,9 @@ struct Cli {
     command: Command,
 }
 
-const EXIT_STATUS: &str = "Exit status: 0 done, 1 a regression with --fail-on regression, 2 an error, \
-                           130 interrupted.\nRuns live in $KDUEL_HOME/runs, by default under the XDG data directory.";
+const EXIT_STATUS: &str = "Exit status: 0 done, 1 a regression with --fail-on regression, 2 an error or a run \
+                           of which every trial is missing, 130 interrupted.\nRuns live in $KDUEL_HOME/runs, by \
+                           default under the XDG data directory.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -28,7 +28,7 @@ pub fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Says what went wrong, with its causes.
+/// Says what went wrong, with its causes. The items of a list are wrapped.
 pub fn error(error: &anyhow::Error) {
     let mut text = String::from("kduel");
     for cause in error.chain().map(ToString::to_string) {
@@ -37,7 +37,16 @@ pub fn error(error: &anyhow::Error) {
             text = format!("{text}: {cause}");
         }
     }
-    say(&text);
+    say(&with_wrapped_items(&text));
+}
+
+fn with_wrapped_items(text: &str) -> String {
+    let wrapped = |line: &str| match line.starts_with("  - ") && line.is_ascii() {
+        true => ::report::wrap(line, ::report::WIDTH, 4),
+        // One sentence is for the terminal to wrap, and names of files stay as they are.
+        false => vec![line.into()],
+    };
+    text.lines().flat_map(wrapped).collect::<Vec<String>>().join("\n")
 }
 
 /// Whether results may be coloured.
@@ -48,4 +57,18 @@ pub fn colour() -> bool {
 /// Whether somebody watches standard error.
 pub fn watched() -> bool {
     io::stderr().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_of_a_list_are_wrapped_and_nothing_else() {
+        let long = "word ".repeat(40);
+        let text = with_wrapped_items(&format!("kduel: {long}:\n  - {long}\n  - short"));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].len() > 200 && lines[1..].iter().all(|line| line.len() <= 100), "{text}");
+        assert!(lines[2].starts_with("    word") && lines[lines.len() - 1] == "  - short", "{text}");
+    }
 }

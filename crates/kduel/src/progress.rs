@@ -2,18 +2,19 @@
 
 use crate::output;
 use duel::{BlockDone, BootStart, Eta, Observer, Plan, TrialStart};
+use experiment::{Blocks, counted};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
 pub struct Progress {
     bar: Option<ProgressBar>,
     decided: (usize, usize),
-    cap: u32,
+    blocks: Blocks,
 }
 
 impl Progress {
-    /// A living line if somebody watches.
-    pub fn new(watched: bool) -> Progress {
+    /// A living line if somebody watches. Each point gets so many `blocks`.
+    pub fn new(watched: bool, blocks: Blocks) -> Progress {
         let bar = watched.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
@@ -21,7 +22,7 @@ impl Progress {
             }
             bar
         });
-        Progress { bar, decided: (0, 0), cap: 0 }
+        Progress { bar, decided: (0, 0), blocks }
     }
 
     /// Clears the living line.
@@ -53,13 +54,10 @@ impl Observer for Progress {
     fn begin(&mut self, plan: &Plan, done: usize) {
         self.decided = (0, plan.slots.len());
         if self.bar.is_none() {
-            let trials: usize = plan.slots.iter().map(|slot| slot.sides.len()).sum();
-            let points = plan.slots.len();
-            output::say(&format!("{points} points, at most {} blocks of {trials} trials each", plan.cap));
+            output::say(&in_all(plan, self.blocks));
         }
-        self.cap = plan.cap;
         if done > 0 {
-            self.print(&format!("{done} trials are done already"));
+            self.print(&format!("done already: {}", counted(done, "trial")));
         }
     }
 
@@ -68,7 +66,7 @@ impl Observer for Progress {
         let booting = format!("booting {}{again}", start.variant);
         let what = match start.block {
             0 => format!("{booting}, to see what it is"),
-            block => format!("block {block}/{}  {booting}", self.cap),
+            block => format!("block {block}/{}  {booting}", self.blocks.cap()),
         };
         match &self.bar {
             Some(bar) => {
@@ -83,12 +81,13 @@ impl Observer for Progress {
         if let Some(bar) = &self.bar {
             let (points_done, points) = self.decided;
             bar.set_message(format!(
-                "block {}/{}  {} {}  {}  |  {points_done} of {points} points done  |  {}",
+                "block {}/{}  {} {}  {}  |  {points_done} of {} done  |  {}",
                 start.block,
-                self.cap,
+                self.blocks.cap(),
                 start.slot.label,
                 start.slot.point,
                 start.variant,
+                counted(points, "point"),
                 eta_in_words(start.eta),
             ));
             // Drawn between trials only: a ticking thread would disturb what is measured.
@@ -104,13 +103,14 @@ impl Observer for Progress {
             count => format!("  {count} missing"),
         };
         let line = format!(
-            "block {:>2}/{}  {} {}  {:.2} s  {}{missing}  {points_done}/{points} points done  {}",
+            "block {:>2}/{}  {} {}  {:.2} s  {}{missing}  {points_done} of {} done  {}",
             block.block,
             block.cap,
             block.slot.label,
             block.slot.point,
             block.elapsed.as_secs_f64(),
             block.so_far,
+            counted(points, "point"),
             eta_in_words(block.eta),
         );
         match (&self.bar, block.decided) {
@@ -122,6 +122,19 @@ impl Observer for Progress {
 
     fn notice(&mut self, text: &str) {
         self.print(&format!("kduel: {text}"));
+    }
+}
+
+/// How much a run may come to.
+fn in_all(plan: &Plan, blocks: Blocks) -> String {
+    let points = counted(plan.slots.len(), "point");
+    let of_a_block: usize = plan.slots.iter().map(|slot| slot.sides.len()).sum();
+    let trials = counted(of_a_block * blocks.cap() as usize, "trial");
+    match blocks {
+        Blocks::Exactly(_) => format!("{points}, {blocks} each, {trials} in all"),
+        Blocks::UntilDecided => {
+            format!("{points} until decided, at most {} blocks each, at most {trials} in all", blocks.cap())
+        }
     }
 }
 
@@ -148,6 +161,24 @@ fn in_words(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use experiment::{Entry, Experiment, Point, Variant};
+
+    #[test]
+    fn how_much_it_is_in_words() {
+        let plan = |points: &str| {
+            let mut entry = Entry::of("exec");
+            entry.points = Point::list(points);
+            let variants = vec![Variant::parse("a").unwrap(), Variant::parse("b:nice=1").unwrap()];
+            let experiment = Experiment::new(vec![entry], variants);
+            Plan::of(&crate::session::header(experiment).unwrap()).unwrap()
+        };
+        assert_eq!(in_all(&plan("1"), Blocks::Exactly(1)), "1 point, 1 block each, 3 trials in all");
+        assert_eq!(in_all(&plan("1,2"), Blocks::Exactly(10)), "2 points, 10 blocks each, 60 trials in all");
+        assert_eq!(
+            in_all(&plan("1,2"), Blocks::UntilDecided),
+            "2 points until decided, at most 40 blocks each, at most 240 trials in all"
+        );
+    }
 
     #[test]
     fn an_eta_names_its_cap_when_it_may_be_longer() {

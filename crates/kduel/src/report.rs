@@ -65,6 +65,14 @@ impl View {
         Ok(())
     }
 
+    /// How the command ends that has reported this.
+    pub fn outcome(&self, analysis: &Analysis) -> Outcome {
+        match self.fail_on {
+            Some(FailOn::Regression) if has_regression(analysis) => Outcome::Regression,
+            _ => Outcome::Done,
+        }
+    }
+
     fn style(&self) -> anyhow::Result<Option<Style>> {
         Ok(self.style.as_deref().map(Style::parse).transpose()?)
     }
@@ -80,14 +88,14 @@ impl View {
 /// When the run cannot be read or the style does not fit it.
 pub fn report(args: &Args) -> anyhow::Result<Outcome> {
     args.view.check()?;
-    print(&session::home()?, Path::new(&args.run), &args.view)
+    Ok(args.view.outcome(&print(&session::home()?, Path::new(&args.run), &args.view)?))
 }
 
-/// Prints the report of a run, given by its directory or name.
+/// Prints the report of a run, given by its directory or name, and returns what it says.
 ///
 /// # Errors
 /// When the run cannot be read or the style does not fit it.
-pub fn print(home: &Home, run: &Path, view: &View) -> anyhow::Result<Outcome> {
+pub fn print(home: &Home, run: &Path, view: &View) -> anyhow::Result<Analysis> {
     let mut run = session::read_at(home, run)?;
     let analysis = compared(&mut run, view)?;
     let beside = match &view.beside {
@@ -107,10 +115,7 @@ pub fn print(home: &Home, run: &Path, view: &View) -> anyhow::Result<Outcome> {
         ..Options::default()
     };
     output::result(&report::render(&analysis, &options)?)?;
-    Ok(match view.fail_on {
-        Some(FailOn::Regression) if has_regression(&analysis) => Outcome::Regression,
-        _ => Outcome::Done,
-    })
+    Ok(analysis)
 }
 
 /// The analysis of a run whose variants may be compared.

@@ -33,7 +33,7 @@ pub fn resume(args: &Args) -> anyhow::Result<Outcome> {
     });
     if finished == Some(true) {
         output::say(&format!("kduel: run {} is finished; this is its report.", run.header.run));
-        return report::print(&home, journal.directory(), &args.view);
+        return Ok(args.view.outcome(&report::print(&home, journal.directory(), &args.view)?));
     }
     if run.header.build != agent::build_id() {
         let notice = format!(

@@ -25,10 +25,12 @@ const EXAMPLES: &str = "Examples:
   kduel run
       Three locks against each other on this machine, in less than a minute.
   kduel run global-lock -V tas:lock=tas -V mcs:lock=mcs --points 1,2,4,8 --set seconds=1
-      When does a queue lock pay? (For so many seconds: with more threads than CPUs, the usual total takes it hours.)
+      When does a queue lock pay? (For so many seconds: with more threads than CPUs, the usual
+      total takes it hours.)
   kduel run hackbench -V base -V batch:policy=batch --points 1,2 --until-decided
       As many blocks as it takes, at most 40.
-  kduel run hackbench -V on:sysctl.kernel.sched_autogroup_enabled=1 -V off:sysctl.kernel.sched_autogroup_enabled=0
+  kduel run hackbench -V on:sysctl.kernel.sched_autogroup_enabled=1 \\
+                      -V off:sysctl.kernel.sched_autogroup_enabled=0
       A sysctl against itself (as root); it is put back afterwards.
   kduel run hackbench -V old:kernel=installed -V new:kernel=bzImage --target vm --set vm.cpus=4 --blocks 8
       Two kernels in virtual machines, booted afresh for every block.

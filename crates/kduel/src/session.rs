@@ -4,9 +4,9 @@ use crate::progress::Progress;
 use crate::target::Leave;
 use crate::{Outcome, output, report, target};
 use agent::Stop;
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail};
 use duel::DuelError;
-use experiment::{Ending, Experiment, Header, Scope, Variant};
+use experiment::{Ending, Experiment, Header, counted};
 use journal::{Home, Journal, Run};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,66 +43,17 @@ pub fn put_back_what_others_left() {
     }
 }
 
-/// Makes sure that all variants measure the same: what a workload yields may depend on what a variant sets for it.
-fn check_alike(experiment: &Experiment) -> anyhow::Result<()> {
-    for entry in &experiment.workloads {
-        let Some(workload) = workloads::find(&entry.workload) else { continue };
-        let yields = |variant: &Variant| {
-            let mut set = experiment.set.clone();
-            set.extend(entry.set.clone());
-            set.extend(variant.knobs.iter().filter_map(|knob| match &knob.scope {
-                Scope::Parameter(name) => Some((name.clone(), knob.value.clone())),
-                _ => None,
-            }));
-            let judged = workload.describe_for(&set).metrics.into_iter().filter(|metric| metric.primary);
-            let names = judged.map(|metric| match metric.unit.as_str() {
-                "" => metric.name,
-                unit => format!("{} in {unit}", metric.name),
-            });
-            names.collect::<Vec<String>>().join(", ")
-        };
-        let Some((baseline, others)) = experiment.variants.split_first() else { continue };
-        let wanted = yields(baseline);
-        for other in others {
-            let found = yields(other);
-            ensure!(
-                found == wanted,
-                "{}: {} and {} do not measure the same: the one yields {wanted}, the other {found}; compare them in \
-                 runs of their own",
-                entry.label,
-                baseline.name,
-                other.name
-            );
-        }
-    }
-    Ok(())
-}
-
 /// The header of a new run.
 ///
 /// # Errors
 /// When its variants do not measure the same.
 pub fn header(mut experiment: Experiment) -> anyhow::Result<Header> {
-    check_alike(&experiment)?;
     let at_unix_ms = unix_ms();
     let random = random_word();
     let seed = experiment.seed.unwrap_or(random % 1_000_000);
     experiment.seed = Some(seed);
     let descriptions = experiment
-        .workloads
-        .iter()
-        .filter_map(|entry| {
-            // What a workload yields may depend on what is set for it, by a variant, too.
-            let mut set = experiment.set.clone();
-            set.extend(entry.set.clone());
-            for knob in experiment.variants.iter().rev().flat_map(|variant| &variant.knobs) {
-                if let Scope::Parameter(name) = &knob.scope {
-                    set.insert(name.clone(), knob.value.clone());
-                }
-            }
-            Some(workloads::find(&entry.workload)?.describe_for(&set))
-        })
-        .collect();
+        .descriptions(|workload, set| workloads::find(workload).map(|workload| workload.describe_for(set)))?;
     Ok(Header {
         run: format!("{}-{:04x}", jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S"), random >> 48),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -118,7 +69,7 @@ pub fn header(mut experiment: Experiment) -> anyhow::Result<Header> {
 /// Runs what is left of a run and reports it.
 ///
 /// # Errors
-/// When it cannot go on. What was done is kept.
+/// When it cannot go on, or every trial is missing. What was done is kept.
 pub fn conduct(
     home: &Home,
     journal: &mut Journal,
@@ -129,7 +80,7 @@ pub fn conduct(
     let stop = Stop::default();
     watch_signals(&stop).context("cannot watch for signals")?;
     let token = machine::new_token(&machine::Root::real()).map_err(|missing| anyhow::anyhow!("{missing}"))?;
-    let mut progress = Progress::new(output::watched());
+    let mut progress = Progress::new(output::watched(), run.header.experiment.blocks);
     let directory = journal.directory().to_path_buf();
     let name = word_for(home, &directory);
     let mut target = match target::open(&run.header, leave, home, &directory, &token, &stop, progress.voice())
@@ -144,9 +95,16 @@ pub fn conduct(
     progress.finish();
     match ended {
         Ok(Ending::Finished) => {
-            let outcome = report::print(home, &directory, view)?;
+            let analysis = report::print(home, &directory, view)?;
+            if analysis.measured_nothing() {
+                bail!(
+                    "nothing was measured: {} ended and none yielded anything; the report says why, and `kduel show {name}` \
+                     counts the reasons",
+                    counted(analysis.trials, "trial")
+                );
+            }
             output::say(&hint(&run.header.experiment, &name));
-            Ok(outcome)
+            Ok(view.outcome(&analysis))
         }
         Ok(_) => {
             let printed = report::print(home, &directory, view);

@@ -1,6 +1,7 @@
 use crate::{Outcome, facts, output, session};
 use experiment::{Description, Ending, Facts, Record};
 use journal::Run;
+use report::{WIDTH, wrap};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -21,7 +22,7 @@ pub fn show(args: &Args) -> anyhow::Result<Outcome> {
         None => {
             let home = session::home()?;
             match home.read(&args.what) {
-                Ok(run) => run_in_words(&run),
+                Ok(run) => fitted(&run_in_words(&run)),
                 Err(error) => {
                     let names = workloads::names();
                     let hint = experiment::did_you_mean(&args.what, names.iter().map(String::as_str));
@@ -41,19 +42,34 @@ pub fn show(args: &Args) -> anyhow::Result<Outcome> {
 
 fn workload_in_words(description: &Description) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "{} - {}\n", description.name, description.summary);
-    let _ = writeln!(out, "{}\n", wrapped(&description.about, 0));
-    let _ = writeln!(out, "Original: {}\n", wrapped(&description.source, 10).trim_start());
+    put(&mut out, &format!("{} - {}", description.name, description.summary), 4);
+    for paragraph in description.about.split("\n\n") {
+        out.push('\n');
+        put(&mut out, paragraph, 0);
+    }
+    if !description.is_own() {
+        out.push('\n');
+        put(&mut out, &format!("Original: {}", description.source), 10);
+    }
+    out.push('\n');
     let axis = &description.axis;
     let points: Vec<&str> = axis.points.iter().map(|point| point.as_str()).collect();
-    let _ = writeln!(out, "Axis: {} (--points), by default {}\n", axis.name, points.join(","));
-    let _ = writeln!(out, "Parameters (--set KEY=VALUE, or KEY=VALUE in a variant):");
+    put(&mut out, &format!("Axis: {} (--points), by default {}", axis.name, points.join(",")), 6);
+    out.push('\n');
+    put(&mut out, "Parameters (--set KEY=VALUE, or KEY=VALUE in a variant):", 0);
     for parameter in &description.parameters {
         let default = if parameter.default.is_empty() { "none" } else { &parameter.default };
-        let _ = writeln!(out, "  {} = {}   [default {default}]", parameter.name, parameter.kind_in_words());
-        let _ = writeln!(out, "{}", wrapped(&parameter.help, 6));
+        let line = |kind: &str| format!("  {} = {kind} [default {default}]", parameter.name);
+        let kind = parameter.kind_in_words();
+        match line(&kind).len() <= WIDTH {
+            true => put(&mut out, &line(&kind), 6),
+            // Many words are no single one, which would be broken anywhere.
+            false => put(&mut out, &line(&kind.replace('|', " | ")), 6),
+        }
+        put(&mut out, &format!("      {}", parameter.help), 6);
     }
-    let _ = writeln!(out, "\nMetrics:");
+    out.push('\n');
+    put(&mut out, "Metrics:", 0);
     for metric in &description.metrics {
         let better = match metric.direction {
             experiment::Direction::Lower => "lower is better",
@@ -61,14 +77,46 @@ fn workload_in_words(description: &Description) -> String {
         };
         let judged = if metric.primary { "judged" } else { "shown, not judged" };
         let unit = if metric.unit.is_empty() { String::new() } else { format!(" in {}", metric.unit) };
-        let _ = writeln!(out, "  {}{unit}, {better}, {}, {judged}", metric.name, metric.statistic.label());
-        let _ = writeln!(out, "{}", wrapped(&metric.help, 6));
+        let name = format!("  {}{unit}, {better}, {}, {judged}", metric.name, metric.statistic.label());
+        put(&mut out, &name, 6);
+        put(&mut out, &format!("      {}", metric.help), 6);
     }
     if !description.requirements.is_empty() {
-        let _ = writeln!(out, "\nNeeds: {}", description.requirements.join("; "));
+        out.push('\n');
+        put(&mut out, &format!("Needs: {}", description.requirements.join("; ")), 7);
     }
     out
 }
+
+/// Writes `text` in lines that fit, all but the first behind `indent` spaces.
+fn put(out: &mut String, text: &str, indent: usize) {
+    for line in wrap(text, WIDTH, indent) {
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+/// The lines of [`run_in_words`] with those that are too long wrapped, each under its own text.
+fn fitted(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        match line.split_at_checked(TEXT_COLUMN) {
+            _ if line.len() <= WIDTH => {
+                let _ = writeln!(out, "{line}");
+            }
+            Some((name, text)) if !line.starts_with(' ') => {
+                for (place, line) in wrap(text, WIDTH - TEXT_COLUMN, 0).iter().enumerate() {
+                    let name = if place == 0 { name } else { "" };
+                    let _ = writeln!(out, "{name:TEXT_COLUMN$}{line}");
+                }
+            }
+            _ => put(&mut out, line, 6),
+        }
+    }
+    out
+}
+
+/// Where the texts of a run's lines begin, behind their names.
+const TEXT_COLUMN: usize = 10;
 
 fn run_in_words(run: &Run) -> String {
     let header = &run.header;
@@ -181,23 +229,34 @@ fn state(run: &Run) -> String {
     }
 }
 
-/// Text in lines of at most 96 columns behind `indent` spaces.
-fn wrapped(text: &str, indent: usize) -> String {
-    let mut lines = Vec::new();
-    for paragraph in text.split("\n\n") {
-        let mut line = " ".repeat(indent);
-        for word in paragraph.split_whitespace() {
-            if line.len() + word.len() + 1 > 96 && line.len() > indent {
-                lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_workload_is_explained_in_lines_that_fit() {
+        for description in workloads::all().map(|workload| workload.describe()) {
+            let page = workload_in_words(&description);
+            assert!(page.is_ascii(), "{page}");
+            for line in page.lines() {
+                assert!(line.len() <= WIDTH && line == line.trim_end(), "{}: {line:?}", description.name);
             }
-            if line.len() > indent {
-                line.push(' ');
+            // No word was broken.
+            let flat = |text: &str| text.split_whitespace().collect::<Vec<&str>>().join(" ");
+            for text in description.requirements.iter().chain([&description.summary]) {
+                assert!(flat(&page).contains(&flat(text)), "{}: {text}", description.name);
             }
-            line.push_str(word);
         }
-        lines.push(line);
-        lines.push(String::new());
     }
-    lines.pop();
-    lines.join("\n")
+
+    #[test]
+    fn long_lines_of_a_run_go_on_under_their_own_text() {
+        let long = "word ".repeat(30);
+        let text = fitted(&format!("run       short\nvariant   {long}\n  12 x {long}\n"));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.len() <= WIDTH), "{text}");
+        assert_eq!(lines[0], "run       short");
+        assert!(lines[1].starts_with("variant   word") && lines[2].starts_with("          word"), "{text}");
+        assert!(lines[3].starts_with("  12 x word") && lines[4].starts_with("      word"), "{text}");
+    }
 }

@@ -85,6 +85,7 @@ fn million() -> Analysis {
         trials: 1_000_000,
         missing: Vec::new(),
         blocks: BLOCKS,
+        fewest_blocks: BLOCKS,
         notices: Vec::new(),
     }
 }

@@ -1,9 +1,9 @@
 //! Figures of another source set beside those of the run.
 
 use crate::document::{Block, Cell, Head, Row, Table};
-use crate::figures::{counted, verdict_word};
+use crate::figures::verdict_word;
 use analysis::{Analysis, State, Verdict};
-use experiment::Known;
+use experiment::{Known, counted};
 
 /// What the two sources say of the same workload, point and metric, and what could not be matched.
 pub(crate) fn blocks(own: &Analysis, other: &Analysis) -> Vec<Block> {

@@ -1,8 +1,9 @@
 //! The sentence on the boots of a run.
 
-use crate::figures::{counted, signed_pct, significant, trimmed};
+use crate::figures::{signed_pct, significant, trimmed};
 use crate::head::effect_pct;
 use analysis::{Analysis, Cell};
+use experiment::counted;
 
 /// How long each variant took from its boot to the first word of its agent; none where nothing was booted.
 pub(crate) fn sentence(analysis: &Analysis) -> Option<String> {

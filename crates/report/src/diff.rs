@@ -1,12 +1,12 @@
 //! In what two runs, variants, machines, kernels or configurations differ: as text, and as one JSON object.
 
 use crate::document::Block;
-use crate::figures::{WIDTH, counted};
+use crate::figures::WIDTH;
 use crate::formats::text;
 use crate::machines::absent;
 use crate::options::ReportError;
 use analysis::{About, Diff, Difference, OptionGroup, Side};
-use experiment::cost_of;
+use experiment::{cost_of, counted};
 use serde::Serialize;
 
 /// The version of the object's form. It is raised when a field changes its meaning or goes.

@@ -167,11 +167,6 @@ pub fn p_value(p: f64) -> String {
     }
 }
 
-/// `1 block`, `20 blocks`.
-pub fn counted(count: usize, one: &str) -> String {
-    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
-}
-
 /// What a judged cell can be, in the order of every list of counts.
 pub const JUDGED: [Verdict; 6] = [
     Verdict::Better,

@@ -1,8 +1,8 @@
 //! The last lines of a report: which run it is, and how to run it again.
 
-use crate::figures::{counted, trimmed, wrap};
+use crate::figures::{trimmed, wrap};
 use analysis::{Analysis, State};
-use experiment::{Blocks, TargetKind};
+use experiment::{Blocks, TargetKind, counted};
 
 /// What the lines of the footer begin with.
 const MARK: &str = "-- ";
@@ -53,10 +53,9 @@ pub(crate) fn sentence(analysis: &Analysis) -> String {
         Err(_) => "no A/A".into(),
     };
     let blocks = match header.experiment.blocks {
-        Blocks::Exactly(_) => counted(analysis.blocks as usize, "block"),
-        Blocks::UntilDecided => {
-            format!("at most {} until decided", counted(analysis.blocks as usize, "block"))
-        }
+        Blocks::Exactly(_) if analysis.fewest_blocks == analysis.blocks => counted(analysis.blocks, "block"),
+        Blocks::Exactly(_) => format!("{} to {} blocks", analysis.fewest_blocks, analysis.blocks),
+        Blocks::UntilDecided => format!("at most {} until decided", counted(analysis.blocks, "block")),
     };
     let target = match &header.experiment.target {
         TargetKind::Local => String::new(),

@@ -2,11 +2,11 @@
 //! for, and the results in two sentences.
 
 use crate::document::Block;
-use crate::figures::{JUDGED, counted, signed_pct, trimmed, verdict_word};
+use crate::figures::{JUDGED, signed_pct, trimmed, verdict_word};
 use crate::reader::NOTES;
 use crate::{boots, machines};
 use analysis::{Analysis, Cell, Effect, Feature, Row, State, Table, Verdict};
-use experiment::{Experiment, Imported};
+use experiment::{Experiment, Imported, counted};
 use std::collections::BTreeMap;
 
 /// The head of the report.

@@ -4,6 +4,7 @@
 //! html print. The formats json, csv and benchstat come straight from the analysis and have no style. A style is one
 //! file under `styles/` (its renderer and its reader) and one line in `style.rs`.
 
+mod absent;
 mod beside;
 mod boots;
 mod diff;
@@ -23,7 +24,7 @@ mod styles;
 mod verdicts;
 
 pub use diff::{diff_json, diff_text};
-pub use figures::WIDTH;
+pub use figures::{WIDTH, wrap};
 pub use format::Format;
 pub use options::{Options, ReportError};
 pub use reader::{Import, ImportError, import};

@@ -2,9 +2,9 @@
 //! options cost time.
 
 use crate::document::Block;
-use crate::figures::{counted, trimmed};
+use crate::figures::trimmed;
 use analysis::{About, Analysis, Difference, OptionGroup};
-use experiment::{Facts, Variant, cost_of, costly_options};
+use experiment::{Facts, Variant, cost_of, costly_options, counted};
 
 /// More differences than this between facts are counted and not listed.
 const FACTS_LISTED: usize = 30;

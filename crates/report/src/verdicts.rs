@@ -1,5 +1,6 @@
 //! A verdict for every judged cell, in words, with its figures and its reason.
 
+use crate::absent::shared_reasons;
 use crate::document::{Block, Cell, Head, Row, Table};
 use crate::figures::{p_value, signed_pct, significant, trimmed, verdict_word};
 use crate::head::{effect_pct, judged};
@@ -26,8 +27,12 @@ pub(crate) fn blocks(analysis: &Analysis, style: Style, options: &Options<'_>) -
         _ => "interval".into(),
     };
     head.extend([Head::words(interval), Head::figures("p")]);
+    let shared = shared_reasons(analysis);
     let mut rows = Vec::new();
     for (table, row, cell) in judged(analysis) {
+        if shared.iter().any(|absent| absent.is_about(cell)) {
+            continue;
+        }
         let mut cells =
             vec![Cell::of(table.workload.clone()), Cell::of(table.description.row_label(&row.point))];
         if metrics {
@@ -74,7 +79,12 @@ pub(crate) fn blocks(analysis: &Analysis, style: Style, options: &Options<'_>) -
          interval, raw sign; p corrected over all cells.",
         analysis.header.experiment.baseline().map_or("the baseline", |variant| variant.name.as_str())
     )));
-    blocks.push(Block::Table(Table { head, rows, ..Table::default() }));
+    if !rows.is_empty() {
+        blocks.push(Block::Table(Table { head, rows, ..Table::default() }));
+    }
+    if !shared.is_empty() {
+        blocks.push(Block::Items(shared.iter().map(|absent| absent.sentence(metrics)).collect()));
+    }
     blocks
 }
 

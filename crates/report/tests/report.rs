@@ -125,12 +125,14 @@ fn metrics_that_are_rows_share_a_block_and_are_read_back_as_its_rows() {
     };
     assert_eq!(labels(&page), ["Copy", "Scale", "Triad"]);
     assert!(page.contains("Copy                     8004                     8104"), "{page}");
+    assert!(page.contains("stream-10 was measured at the point 16.\n"), "{page}");
     let read = report::import(&page, "page").unwrap();
     let points: Vec<&str> = read.header.experiment.workloads[0].points.iter().map(|p| p.as_str()).collect();
     assert_eq!(points, ["Copy", "Scale", "Triad"]);
 
     analysis.tables = two;
     let page = text(&analysis, "normalized");
+    assert!(!page.contains("at the point"), "the rows say it: {page}");
     assert_eq!(labels(&page), ["Copy 1", "Copy 16", "Scale 1", "Scale 16", "Triad 1", "Triad 16"]);
 }
 
@@ -253,6 +255,45 @@ fn missing_cells_have_their_reason_in_a_numbered_note() {
         assert!(text.contains("(1) n/a: signal: it was killed by SIGSEGV"), "{text}");
     }
     assert!(text(&analysis, "enumerated").contains("- n/a: signal: it was killed by SIGSEGV"));
+}
+
+#[test]
+fn p11_cells_that_are_missing_for_one_reason_are_told_in_one_sentence() {
+    let points: Vec<String> = (1..=26).map(|point| point.to_string()).collect();
+    let points: Vec<&str> = points.iter().map(String::as_str).collect();
+    let mut analysis = run(
+        &[("hackbench", description("hackbench", ("groups", "Case", "-groups"), vec![time()]))],
+        &["base", "new"],
+    );
+    analysis.tables = vec![table(&analysis, 0, &time(), &points, |_, _, _| 1.0)];
+    let rows = &mut analysis.tables[0].rows;
+    for row in rows.iter_mut().skip(2) {
+        row.cells[1] = absent("new", "no trial has ended");
+    }
+    rows[1].cells[1] = absent("new", "signal: it was killed by SIGSEGV");
+    let verdicts = |analysis: &Analysis| {
+        let text = flat(&text(analysis, "normalized"));
+        text[text.find("o Verdicts").unwrap()..].to_string()
+    };
+    let told = verdicts(&analysis);
+    assert_eq!(told.matches("no trial has ended").count(), 1, "{told}");
+    assert!(
+        told.contains("- 24 cells missing: no trial has ended (hackbench at 3-groups, 4-groups, "),
+        "{told}"
+    );
+    assert!(told.contains("26-groups under new)"), "{told}");
+    assert!(
+        told.contains("hackbench 1-groups new") && told.contains("hackbench 2-groups new missing"),
+        "{told}"
+    );
+    for row in &mut analysis.tables[0].rows {
+        row.cells[1] = absent("new", "no trial has ended");
+    }
+    let told = verdicts(&analysis);
+    assert!(
+        told.contains("- 26 cells missing: no trial has ended (hackbench at every point under new)"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -50,6 +50,7 @@ impl Layout for Normalized {
         let shares = |a: &(usize, &analysis::Table), b: &(usize, &analysis::Table)| shares_block(a.1, b.1);
         let mut blocks: Vec<Block> =
             tables.chunk_by(shares).map(|tables| Block::Table(block(analysis, tables, options))).collect();
+        blocks.extend(unnamed_points(&tables));
         blocks.extend(further(analysis, &places));
         Ok(blocks)
     }
@@ -81,6 +82,26 @@ fn row_label(table: &analysis::Table, row: &analysis::Row) -> String {
         Some(name) => format!("{name} {point}"),
     };
     short(&label, 40)
+}
+
+/// A sentence for each point that stands in no row, because the metrics of its workload are the rows.
+fn unnamed_points(tables: &[(usize, &analysis::Table)]) -> Vec<Block> {
+    let mut sentences: Vec<String> = Vec::new();
+    for (_, table) in tables.iter().filter(|(_, table)| table.metric.row.is_some()) {
+        if let [row] = table.rows.as_slice() {
+            let point = table.description.row_label(&row.point);
+            let sentence = format!("{} was measured at the point {point}.", test(table));
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+    }
+    sentences.into_iter().map(Block::Paragraph).collect()
+}
+
+/// The name of the block of a table.
+fn test(table: &analysis::Table) -> &str {
+    table.metric.test.as_ref().unwrap_or(&table.workload)
 }
 
 /// A block with its caption, of one table or of several that share it.
@@ -115,9 +136,8 @@ fn caption(table: &analysis::Table) -> Vec<(String, String)> {
         Direction::Lower => "Lower is better",
         Direction::Higher => "Higher is better",
     };
-    let test = metric.test.as_ref().unwrap_or(&table.workload);
     [
-        ("Test", test.as_str()),
+        ("Test", test(table)),
         ("Units", &units),
         ("Interpretation", better),
         ("Statistic", metric.statistic.label()),

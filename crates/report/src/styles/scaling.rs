@@ -9,7 +9,7 @@ use crate::reader::{Import, ImportError, Page, words_of};
 use crate::style::Layout;
 use crate::{Options, resolution};
 use analysis::{Analysis, State, Verdict};
-use experiment::{Direction, Metric, Point};
+use experiment::{Direction, Metric, Point, counted};
 use std::collections::HashMap;
 
 /// What stands below a table with differences.
@@ -322,10 +322,10 @@ fn crossovers(analysis: &Analysis, pair: &Pair<'_>) -> Vec<String> {
         sentences.push(match (turns.is_empty(), decided.first()) {
             (false, _) => format!("Crossover of {name}: {}.{tested}", turns.join(", and ")),
             (true, Some((_, slower))) => format!(
-                "Crossover of {name}: none; the sign does not turn ({} at {} of {} points).{tested}",
+                "Crossover of {name}: none; the sign does not turn ({} at {} of {}).{tested}",
                 word(*slower),
                 decided.len(),
-                order.len()
+                counted(order.len(), "point")
             ),
             (true, None) => {
                 format!("Crossover of {name}: none; no difference is decided at any point.{tested}")

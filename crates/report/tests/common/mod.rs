@@ -103,6 +103,7 @@ pub fn run(workloads: &[(&str, Description)], variants: &[&str]) -> Analysis {
         trials: 48,
         missing: Vec::new(),
         blocks: 8,
+        fewest_blocks: 8,
         notices: Vec::new(),
     }
 }

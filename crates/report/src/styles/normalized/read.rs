@@ -151,7 +151,7 @@ fn row<'a>(
             at,
             format!(
                 "a label and {} such as `1.03 [ -3.20]( 8.80)`",
-                crate::figures::counted(group.names.len(), "cell")
+                experiment::counted(group.names.len(), "cell")
             ),
         )),
     }
