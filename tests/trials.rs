@@ -235,7 +235,7 @@ fn m15_a_point_beyond_every_limit_is_missing_with_its_reason_and_the_rest_goes_o
     assert_eq!(trials.len(), 2);
     let missing = reasons(&trials);
     assert_eq!(missing.len(), 1, "{missing:?}");
-    assert!(missing[0].1.contains("3000"), "{missing:?}");
+    assert!(missing[0].1.contains("of 3000"), "{missing:?}");
 }
 
 #[test]
