@@ -40,10 +40,16 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Starts a run of fourteen trials that take a moment each; as root it turns a sysctl there, too.
 fn start(kduel: &Kduel, machine: &Sshd) -> Child {
+    start_with(kduel, &machine.arguments())
+}
+
+/// As [`start`], with these arguments for ssh.
+fn start_with(kduel: &Kduel, arguments: &str) -> Child {
     let turned = if is_root() { "turned:sysctl.vm.stat_interval=19" } else { "turned:nice=3" };
     let line = "run exec --set settle=0 -V as-is --no-aa --blocks 7 --target ssh:box -V";
     let args = words(line, &[turned, "--set", "command=sleep 0.2"]);
-    command(kduel, machine, &args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    let mut run = kduel.command(&args);
+    run.env("KDUEL_SSH", arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// The trials in the journal of the latest run, if it has begun.
@@ -146,6 +152,28 @@ fn a_connection_that_is_cut_costs_a_trial_and_leaves_nothing() {
     assert_eq!(kduel.trials().len(), 14);
     assert!(missing.len() <= 1, "{missing:?}");
     assert!(missing.iter().all(|(failure, why)| failure == "agent" && why.contains("lost")), "{missing:?}");
+    assert_eq!(strays(&machine.there()), Vec::<u32>::new());
+    assert_eq!(stat_interval(), before);
+}
+
+#[test]
+fn a_machine_that_falls_silent_is_given_up_and_its_agent_ended() {
+    let Some(machine) = machine(Sshd::start()) else { return };
+    let _alone = support::alone_with_the_sysctl();
+    let before = stat_interval();
+    let kduel = Kduel::new();
+    let impatient = format!("{} -o ServerAliveInterval=1 -o ServerAliveCountMax=2", machine.arguments());
+    let run = start_with(&kduel, &impatient);
+    wait_until("two trials are done", || trials_done(&kduel) > 1);
+    machine.freeze();
+    let output = run.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("the connection to box was lost") && said.contains("not responding"), "{said}");
+    // The agent has not seen its stream end; it is the next connection that ends it.
+    assert!(said.contains("which a lost connection had left"), "{said}");
+    assert_eq!(kduel.trials().len(), 14);
+    assert!(reasons(&kduel.trials()).len() <= 1, "{:?}", reasons(&kduel.trials()));
     assert_eq!(strays(&machine.there()), Vec::<u32>::new());
     assert_eq!(stat_interval(), before);
 }

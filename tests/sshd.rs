@@ -105,6 +105,16 @@ impl Sshd {
 
     /// Cuts every connection without a word.
     pub fn cut(&self) {
+        self.signal_sessions(Signal::KILL);
+    }
+
+    /// Lets every connection hang, as those to a machine whose cable was pulled out do.
+    pub fn freeze(&self) {
+        self.signal_sessions(Signal::STOP);
+    }
+
+    /// Sends a signal to the processes that serve a connection, and to those before them that keep root's rights.
+    fn signal_sessions(&self, signal: Signal) {
         let listener = fs::read_to_string(self.path("sshd.pid")).unwrap_or_default();
         let monitors = children(listener.trim());
         let behind: Vec<String> = monitors.iter().flat_map(|pid| children(pid)).collect();
@@ -112,7 +122,7 @@ impl Sshd {
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
             if let Some(pid) = pid.parse().ok().and_then(Pid::from_raw).filter(|_| name.starts_with("sshd")) {
                 // It may have ended by itself.
-                let _ = kill_process(pid, Signal::KILL);
+                let _ = kill_process(pid, signal);
             }
         }
     }

@@ -201,7 +201,8 @@ impl Ssh {
         self.host.link = stoppable.unstoppable();
         let gone = reboots.go_home(&mut self.host, self.stop.asked());
         self.host.link = stoppable;
-        gone.map_err(|error| TargetError::CleanUp(error.to_string()))
+        let name = self.host.name();
+        gone.map_err(|error| TargetError::CleanUp(format!("{name} is not back in its own kernel: {error}")))
     }
 }
 

@@ -211,7 +211,10 @@ pub(crate) mod tests {
         pub(crate) fn host(&self) -> Host {
             let home = format!("HOME={}", self.home.path().display());
             let path = format!("PATH={}/bin:/usr/bin:/bin", self.home.path().display());
-            let command = ["env", "-u", "XDG_CACHE_HOME", &home, &path, "sh", "-c"];
+            // Once it is gone it stays so.
+            let login = "if [ -f \"$HOME/gone\" ]; then echo 'port 22: Connection refused' >&2; exit 255; fi; \
+                         exec sh -c \"$0\"";
+            let command = ["env", "-u", "XDG_CACHE_HOME", &home, &path, "sh", "-c", login];
             let said = Rc::clone(&self.said);
             let say = move |text: &str| said.borrow_mut().push(text.into());
             Host::new(Link::by(&command, Stop::default()), Box::new(say))

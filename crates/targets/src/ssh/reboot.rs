@@ -285,7 +285,22 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_stays_up_is_told_from_one_that_stays_away() {
+    fn a_machine_that_does_not_come_back_is_told_with_the_last_that_was_heard() {
+        let stage = stage();
+        let go = "case \"$*\" in (-e|kexec|reboot) touch \"$HOME/gone\";; esac";
+        stage.program("kexec", go);
+        stage.program("systemctl", go);
+        let given = format!("host:{}", stage.home.path().join("bzImage").display());
+        let mut reboots = Reboots::new(Duration::from_secs(4));
+        let error = reboots.boot(&mut stage.host(), &spec(&given, &[])).unwrap_err();
+        assert!(matches!(error, SshError::NotBack { .. }), "{error}");
+        assert!(error.to_string().contains("Connection refused"), "{error}");
+        let error = reboots.go_home(&mut stage.host(), false).unwrap_err();
+        assert!(matches!(error, SshError::Link { .. }), "it is told once more where it was left: {error}");
+    }
+
+    #[test]
+    fn a_machine_that_stays_up_is_told_and_goes_home_without_a_reboot() {
         let stage = stage();
         let mut host = stage.host();
         let given = format!("host:{}", stage.home.path().join("bzImage").display());
