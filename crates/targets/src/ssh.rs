@@ -23,7 +23,7 @@ use agent::{AgentError, CAPSULE_BINARY, Client, Stop};
 use answer::Life;
 use experiment::{Facts, KernelConfig, Variant};
 use host::{Connection, Host, NoAgent};
-use link::Link;
+use link::{FAILURE_OF_SSH, Link};
 use parcel::{Parcel, ParcelFile};
 use reboot::{Arrival, Reboots, left_behind};
 use script::Script;
@@ -155,14 +155,17 @@ impl Ssh {
     fn dismiss(&mut self) -> Result<(), TargetError> {
         let Some(Connection { mut session, client, .. }) = self.open.take() else { return Ok(()) };
         client.shutdown();
-        match session.wait(FAREWELL) {
-            Some(status) if status.success() => Ok(()),
-            _ => {
-                self.lost = true;
-                match last_words(&session.words()) {
-                    said if said.is_empty() => Ok(()),
-                    said => Err(TargetError::CleanUp(format!("{}: {said}", self.host.name()))),
-                }
+        let status = session.wait(FAREWELL);
+        self.lost = !status.is_some_and(|status| status.success());
+        match status.and_then(|status| status.code()) {
+            // Whether it has put everything back before its connection broke is for the next one to see.
+            None | Some(0 | FAILURE_OF_SSH) => Ok(()),
+            Some(_) => {
+                let said = last_words(&session.words());
+                Err(TargetError::CleanUp(format!(
+                    "{}: the agent failed when it left: {said}",
+                    self.host.name()
+                )))
             }
         }
     }

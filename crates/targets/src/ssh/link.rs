@@ -29,7 +29,7 @@ const FIXED: [&str; 7] = [
 /// sign of life later on, the machine counts as gone.
 const USUAL: [&str; 3] = ["ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=6"];
 /// The status with which ssh leaves when the failure is its own.
-const FAILURE_OF_SSH: i32 = 255;
+pub(crate) const FAILURE_OF_SSH: i32 = 255;
 /// How often a stop is looked for.
 const GLANCE: Duration = Duration::from_millis(200);
 /// The time that ssh has to leave after its stream has ended.
