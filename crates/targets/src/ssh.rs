@@ -156,7 +156,7 @@ impl Ssh {
         let Some(Connection { mut session, client, .. }) = self.open.take() else { return Ok(()) };
         client.shutdown();
         let status = session.wait(FAREWELL);
-        self.lost = !status.is_some_and(|status| status.success());
+        self.lost |= !status.is_some_and(|status| status.success());
         match status.and_then(|status| status.code()) {
             // Whether it has put everything back before its connection broke is for the next one to see.
             None | Some(0 | FAILURE_OF_SSH) => Ok(()),

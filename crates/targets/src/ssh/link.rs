@@ -255,24 +255,30 @@ impl Session {
     /// Waits for ssh to leave; none when it had to be killed.
     pub(crate) fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
         self.to = None;
+        let status = self.status_within(patience);
+        if status.is_none() {
+            self.kill();
+        }
+        status
+    }
+
+    /// How ssh left, if it does so in time.
+    fn status_within(&mut self, patience: Duration) -> Option<ExitStatus> {
         let began = Instant::now();
-        while began.elapsed() < patience {
+        loop {
             match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) => std::thread::sleep(Duration::from_millis(2)),
-                Err(_) => return None,
+                Ok(None) if began.elapsed() < patience => std::thread::sleep(Duration::from_millis(2)),
+                status => return status.ok().flatten(),
             }
         }
-        self.kill();
-        None
     }
 
     /// Why the stream has ended, or is silent, as far as ssh tells.
     pub(crate) fn cause(&mut self) -> Option<String> {
         let words = self.words();
         let said = last_words(&words);
-        match self.child.try_wait() {
-            Ok(Some(status)) if status.code() == Some(FAILURE_OF_SSH) => {
+        match self.status_within(LAST_WORDS) {
+            Some(status) if status.code() == Some(FAILURE_OF_SSH) => {
                 let trouble = Trouble::of(&words);
                 Some(SshError::Link { host: self.host.clone(), trouble, said }.to_string())
             }
