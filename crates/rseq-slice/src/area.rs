@@ -30,13 +30,20 @@ pub const LEGACY_BYTES: u64 = 32;
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// It was not needed.
-    Unneeded,
-    /// It was granted, and the CPU is to be given back.
-    Granted,
-    /// It was granted, and the kernel has revoked that.
-    Revoked,
+pub struct Ended {
+    /// Whether the request was there still. Whatever else the kernel did with it, it took it.
+    pub was_there: bool,
+    /// Whether there is a grant, so that the CPU is to be given back.
+    pub granted: bool,
+}
+
+impl Ended {
+    /// Whether the request was not needed: neither granted, nor granted and revoked. Two plain values rather than one of
+    /// three, from which the compiler would make a number first.
+    #[inline(always)]
+    pub fn was_not_needed(self) -> bool {
+        self.was_there && !self.granted
+    }
 }
 
 impl Area {
@@ -51,17 +58,11 @@ impl Area {
     #[inline(always)]
     pub fn finish(&self) -> Ended {
         compiler_fence(SeqCst);
-        let waits_still = self.request.load(Relaxed) != 0;
+        let was_there = self.request.load(Relaxed) != 0;
         self.request.store(0, Relaxed);
         compiler_fence(SeqCst);
         // Only now: a grant may have come up to the store, and cannot come behind it.
-        if self.granted.load(Relaxed) != 0 {
-            Ended::Granted
-        } else if waits_still {
-            Ended::Unneeded
-        } else {
-            Ended::Revoked
-        }
+        Ended { was_there, granted: self.granted.load(Relaxed) != 0 }
     }
 }
 
@@ -94,6 +95,8 @@ mod tests {
     use super::*;
     use std::mem::offset_of;
 
+    const NOT_NEEDED: Ended = Ended { was_there: true, granted: false };
+
     #[test]
     fn the_fields_stand_where_the_kernel_has_them() {
         assert_eq!(
@@ -110,7 +113,7 @@ mod tests {
         let area = Area::default();
         area.request();
         assert_eq!(area.state(), (1, 0));
-        assert_eq!(area.finish(), Ended::Unneeded);
+        assert_eq!(area.finish(), NOT_NEEDED);
         assert_eq!(area.state(), (0, 0));
         assert!(!area.grant(), "nothing was requested");
     }
@@ -121,11 +124,11 @@ mod tests {
         area.request();
         assert!(area.grant());
         assert_eq!(area.state(), (0, 1));
-        assert_eq!(area.finish(), Ended::Granted);
+        assert_eq!(area.finish(), Ended { was_there: false, granted: true });
         assert_eq!(area.state(), (0, 1), "the kernel clears it in the system call that gives it back");
         area.revoke();
         area.request();
-        assert_eq!(area.finish(), Ended::Unneeded, "the next section starts afresh");
+        assert_eq!(area.finish(), NOT_NEEDED, "the next section starts afresh");
     }
 
     #[test]
@@ -134,6 +137,8 @@ mod tests {
         area.request();
         assert!(area.grant());
         area.revoke();
-        assert_eq!(area.finish(), Ended::Revoked);
+        let ended = area.finish();
+        assert_eq!(ended, Ended { was_there: false, granted: false });
+        assert!(!ended.was_not_needed() && NOT_NEEDED.was_not_needed());
     }
 }

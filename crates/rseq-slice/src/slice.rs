@@ -85,17 +85,13 @@ impl Slice {
         self.registration.place()
     }
 
+    /// A request was granted.
     #[cold]
     #[inline(never)]
-    fn granted(&self) {
-        let count = if (self.give_back)() { &self.yields } else { &self.revocations };
+    fn was_granted(&self, ended: Ended) {
+        let in_time = ended.granted && (self.give_back)();
+        let count = if in_time { &self.yields } else { &self.revocations };
         count.set(count.get() + 1);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn revoked(&self) {
-        self.revocations.set(self.revocations.get() + 1);
     }
 }
 
@@ -125,10 +121,9 @@ impl Handle<'_> {
     /// The section has ended: takes the request back, and gives the CPU back if more time was granted.
     #[inline(always)]
     pub fn finish(self) {
-        match self.area.finish() {
-            Ended::Unneeded => {}
-            Ended::Granted => self.slice.granted(),
-            Ended::Revoked => self.slice.revoked(),
+        let ended = self.area.finish();
+        if !ended.was_not_needed() {
+            self.slice.was_granted(ended);
         }
     }
 
