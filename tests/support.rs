@@ -144,3 +144,17 @@ pub fn alone_with_the_sysctl() -> File {
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+/// A kernel of the founders' to boot, unless this machine cannot: then a word on why.
+pub fn test_kernel(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/kernels").join(name);
+    if Command::new("qemu-system-x86_64").arg("--version").stdout(Stdio::null()).status().is_err() {
+        println!("skipped: no qemu-system-x86_64 here (Debian: apt install qemu-system-x86)");
+        return None;
+    }
+    if !path.is_file() {
+        println!("skipped: no test kernel {}", path.display());
+        return None;
+    }
+    Some(path)
+}

@@ -10,23 +10,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{Kduel, strays};
+use support::{Kduel, strays, test_kernel};
 
 const FEATURES: &str = "bzImage-7.3.4-features";
-
-/// A kernel to test with, unless this machine cannot boot it.
-fn kernel(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/kernels").join(name);
-    if Command::new("qemu-system-x86_64").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("skipped: no qemu-system-x86_64 here (Debian: apt install qemu-system-x86)");
-        return None;
-    }
-    if !path.is_file() {
-        println!("skipped: no test kernel {}", path.display());
-        return None;
-    }
-    Some(path)
-}
 
 /// `kduel run` in a machine with this kernel and two CPUs.
 fn run<'a>(kernel: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -37,7 +23,7 @@ fn run<'a>(kernel: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn p7_workloads_run_in_a_machine_that_holds_nothing_but_kduel() {
-    let Some(path) = kernel(FEATURES) else { return };
+    let Some(path) = test_kernel(FEATURES) else { return };
     let kernel = format!("kernel={}", path.display());
     let kduel = Kduel::new();
     // One that sleeps and wakes, one over the loopback network, one that forks; and a knob in debugfs.
@@ -88,7 +74,7 @@ fn p7_workloads_run_in_a_machine_that_holds_nothing_but_kduel() {
 
 #[test]
 fn p5_each_way_to_fail_has_its_name_within_its_time() {
-    let Some(path) = kernel(FEATURES) else { return };
+    let Some(path) = test_kernel(FEATURES) else { return };
     let kernel = format!("kernel={}", path.display());
     let sleeps = "append=rdinit=/lib64/ld-linux-x86-64.so.2 -- --argv0 kduel /init trial";
     for (knobs, words) in [
@@ -121,7 +107,7 @@ fn p5_what_is_no_kernel_and_a_missing_qemu_are_said() {
     let no_kernel = format!("kernel={}", text.display());
     let error = kduel.fails(&run(&no_kernel, &["sched-pipe", "-V", "a"]));
     assert!(error.contains("is no kernel"), "{error}");
-    let Some(path) = kernel(FEATURES) else { return };
+    let Some(path) = test_kernel(FEATURES) else { return };
     let kernel = format!("kernel={}", path.display());
     let mut command = kduel.command(&run(&kernel, &["sched-pipe", "-V", "a"]));
     let output = command.env("PATH", kduel.home()).output().unwrap();
@@ -157,7 +143,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn p2_no_machine_outlives_kduel() {
-    let Some(path) = kernel(FEATURES) else { return };
+    let Some(path) = test_kernel(FEATURES) else { return };
     let kernel = format!("kernel={}", path.display());
     for signal in [Signal::INT, Signal::KILL] {
         let kduel = Kduel::new();
@@ -174,7 +160,7 @@ fn p2_no_machine_outlives_kduel() {
 
 #[test]
 fn p1_a_run_that_is_interrupted_in_a_boot_goes_on_with_that_boot() {
-    let Some(path) = kernel(FEATURES) else { return };
+    let Some(path) = test_kernel(FEATURES) else { return };
     let kernel = format!("kernel={}", path.display());
     let kduel = Kduel::new();
     let words = run(&kernel, &["sched-pipe", "--set", "loops=500", "--set", "settle=0", "--points", "1"]);

@@ -22,7 +22,8 @@ pub struct Slice {
     _of_this_thread: PhantomData<*const ()>,
 }
 
-/// What became of the requests of a thread, as it saw that itself.
+/// What became of the requests of a thread, as it saw that itself. A grant that comes and goes between the two looks at the
+/// end of a section is not seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Grants.
