@@ -22,9 +22,6 @@ pub struct Area {
     _reserved: AtomicU16,
 }
 
-/// How many bytes the extension needs.
-pub const NEEDED_BYTES: u64 = 30;
-
 /// Areas of so many bytes are those of the first interface. Linux 7.3 keeps the extension from them.
 pub const LEGACY_BYTES: u64 = 32;
 
@@ -103,7 +100,6 @@ mod tests {
             (offset_of!(Area, cpu_id), offset_of!(Area, request), offset_of!(Area, granted)),
             (4, 28, 29)
         );
-        assert_eq!(NEEDED_BYTES as usize, offset_of!(Area, granted) + 1);
         // libc's area has no more.
         assert_eq!(size_of::<Area>(), 32);
     }

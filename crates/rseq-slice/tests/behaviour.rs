@@ -30,6 +30,7 @@ fn l5_with_or_without_the_extension_libc_has_its_area_again() {
     let enabled = Slice::enable();
     match &enabled {
         Ok(slice) => {
+            println!("{slice:?}, {:?}", sizes());
             assert_eq!(is_registered(), Ok(true));
             assert_eq!(slice.place() == Place::Libc, sizes().libc_suffices());
             assert_ne!(debugfs_has_it(), Some(false));

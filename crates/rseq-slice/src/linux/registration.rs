@@ -4,10 +4,13 @@ use super::calls;
 use super::libc_area::LibcArea;
 use super::uapi::ENOTSUPP;
 use super::{refused, sizes};
-use crate::area::{Area, NEEDED_BYTES};
+use crate::area::Area;
 use crate::{Absent, Errno, Place};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
+
+/// The bytes up to the last that the extension needs, `granted`.
+const NEEDED_BYTES: u64 = 30;
 
 /// What every area gets at least, in length and alignment: a cache line, so that nobody else writes there.
 const LINE_BYTES: u64 = 64;
