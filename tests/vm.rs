@@ -7,8 +7,7 @@ mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use support::{Kduel, strays, test_kernel};
 
