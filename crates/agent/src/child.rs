@@ -241,6 +241,8 @@ impl Trial {
             (false, Some(report), Some(status)) if status.success() => {
                 usage.max_rss_bytes = report.usage.max_rss_bytes;
                 usage.migrations = report.usage.migrations;
+                usage.work_ns = report.usage.work_ns;
+                usage.work_cpu_ns = report.usage.work_cpu_ns;
                 report.outcome
             }
             (false, _, status) => self.died(status),

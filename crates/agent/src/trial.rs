@@ -2,11 +2,11 @@
 
 use crate::wire::{TrialRequest, Work};
 use experiment::{Failure, Knob, Outcome, Usage};
-use machine::Root;
+use machine::{Root, Whose};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead as _, Write as _};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the agent hands to a trial's process as its only line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub(crate) struct Order {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) outcome: Outcome,
-    /// What only the process itself can see of its use: the largest resident set, the migrations.
+    /// What only the process itself can see of its use: the largest resident set, the migrations, the time in the workload.
     pub(crate) usage: Usage,
 }
 
@@ -36,15 +36,18 @@ pub fn run_trial() -> io::Result<()> {
     io::stdin().lock().read_line(&mut line)?;
     let order: Order = serde_json::from_str(&line)?;
     die_with(order.agent)?;
-    let outcome = run(&order).unwrap_or_else(|(failure, why)| Outcome::Missing { failure, why });
-    let mut line = serde_json::to_vec(&Report { outcome, usage: machine::usage_of_self(&Root::real()) })?;
+    let mut usage = Usage::default();
+    let outcome = run(&order, &mut usage).unwrap_or_else(|(failure, why)| Outcome::Missing { failure, why });
+    let Usage { work_ns, work_cpu_ns, .. } = usage;
+    let usage = Usage { work_ns, work_cpu_ns, ..machine::usage_of_self(&Root::real()) };
+    let mut line = serde_json::to_vec(&Report { outcome, usage })?;
     line.push(b'\n');
     let mut out = io::stdout().lock();
     out.write_all(&line)?;
     out.flush()
 }
 
-fn run(Order { cgroup, request, .. }: &Order) -> Result<Outcome, (Failure, String)> {
+fn run(Order { cgroup, request, .. }: &Order, usage: &mut Usage) -> Result<Outcome, (Failure, String)> {
     if let Some(cgroup) = cgroup {
         machine::join_cgroup(cgroup).map_err(|error| (Failure::Refused, error.to_string()))?;
     }
@@ -59,8 +62,18 @@ fn run(Order { cgroup, request, .. }: &Order) -> Result<Outcome, (Failure, Strin
         workloads::check_rseq(&knob.value, &mut trial);
     }
     std::thread::sleep(Duration::from_secs_f64(settle));
+    let (cpu_before, began) = (cpu_ns(), Instant::now());
     workload.run(params, &mut trial).map_err(|failure| (failure.kind(), failure.to_string()))?;
+    let (work, cpu_after) = (began.elapsed(), cpu_ns());
+    usage.work_ns = u64::try_from(work.as_nanos()).ok();
+    usage.work_cpu_ns = cpu_before.and_then(|before| cpu_after?.checked_sub(before));
     Ok(trial.into_outcome())
+}
+
+/// The CPU time of this process and of all that it has waited for.
+fn cpu_ns() -> Option<u64> {
+    let all = [machine::rusage(Whose::Process)?, machine::rusage(Whose::Children)?];
+    Some(all.iter().map(|one| one.user_ns.saturating_add(one.system_ns)).sum())
 }
 
 /// The settings of the machine that this work needs.

@@ -20,7 +20,10 @@ pub(crate) fn pair(point: &PointCells, metric: usize, rules: &Rules) -> Known<Aa
     let ended = |block: u32| base.has_ended(block) && twin.has_ended(block);
     let looks = looks(&[], ended, rules, || pairs.clone());
     let effect = pairs.effect(rules, point.last_block());
-    let fired = overall_p(&looks, rules, |look| look.robust_p) <= LEVEL;
+    let fired = match &effect {
+        Ok(effect) if effect.exact => effect.p < LEVEL,
+        _ => overall_p(&looks, rules, |look| look.robust_p) <= LEVEL,
+    };
     Ok(AaPair { values, effect, fired })
 }
 
@@ -30,7 +33,8 @@ pub(crate) fn summary(tables: &[Table]) -> Known<AaSummary> {
     let tested: Vec<(&AaPair, f64)> = rows()
         .filter_map(|row| {
             let pair = row.aa.as_ref().ok()?;
-            let effect = pair.effect.as_ref().ok().filter(|effect| effect.blocks >= MIN_BLOCKS)?;
+            let effect =
+                pair.effect.as_ref().ok().filter(|effect| effect.exact || effect.blocks >= MIN_BLOCKS)?;
             let base = row.cells.first().and_then(|cell| cell.value.as_ref().ok()).copied().unwrap_or(0.0);
             let pct = match effect.scale {
                 Scale::Ratio => (effect.estimate - 1.0) * 100.0,
@@ -45,10 +49,13 @@ pub(crate) fn summary(tables: &[Table]) -> Known<AaSummary> {
             "A/A needs at least {MIN_BLOCKS} blocks of the baseline and its twin"
         )));
     }
-    let (pairs, fired) = (tested.len(), tested.iter().filter(|(pair, _)| pair.fired).count());
+    let count = |is: fn(&AaPair) -> bool| tested.iter().filter(|(pair, _)| is(pair)).count();
+    let (pairs, fired) = (tested.len(), count(|pair| pair.fired));
+    let identical = count(|pair| pair.effect.as_ref().is_ok_and(|effect| effect.exact && effect.p == 1.0));
     Ok(AaSummary {
         pairs,
         fired,
+        identical,
         largest_pct: tested.iter().map(|(_, pct)| *pct).fold(0.0, f64::max),
         stated_rate: LEVEL,
         distrust: fired > 0 && binomial_tail(fired as u64, pairs as u64, LEVEL) < LEVEL,

@@ -1,6 +1,6 @@
 use crate::counts::Counts;
 use crate::live::Live;
-use crate::{Analysis, State, aa, boots, cells, facts, features, imported, notices, tables};
+use crate::{Analysis, State, aa, boots, cells, facts, features, imported, notices, tables, virtual_time};
 use experiment::{Ending, Missing, Record};
 use journal::Run;
 
@@ -54,6 +54,7 @@ pub fn analyse(run: &Run) -> Analysis {
     Analysis {
         header: header.clone(),
         state,
+        virtual_time: virtual_time::of(header, &run.records, &tables),
         unasked: provenance.unasked,
         refused: provenance.refused,
         facts: provenance.facts,

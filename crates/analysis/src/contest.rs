@@ -1,9 +1,9 @@
 //! The comparisons that a run is judged by, and their correction together.
 
-use crate::LEVEL;
 use crate::cells::PointCells;
 use crate::looks::{Look, Rules};
 use crate::pairs::Pairs;
+use crate::{LEVEL, exact};
 use stats::{LOOKS, holm, sequential_p};
 
 /// A variant against the baseline at one point, by one metric.
@@ -15,18 +15,18 @@ pub(crate) struct Contest {
     pub variant: usize,
     /// The looks that it has been through; with a fixed number of blocks, one at what is there.
     pub looks: Vec<Look>,
+    /// Whether its difference is exact, so that there is nothing to test.
+    pub exact: bool,
 }
 
 impl Contest {
     /// Takes the looks that have come due.
     pub fn refresh(&mut self, point: &PointCells, rules: &Rules) {
         let (Some(base), Some(new)) = (point.base(), point.sides.get(self.variant)) else { return };
-        self.looks = looks(
-            &self.looks,
-            |block| base.has_ended(block) && new.has_ended(block),
-            rules,
-            || pairs(point, self.metric, self.variant),
-        );
+        let both = pairs(point, self.metric, self.variant);
+        self.exact = rules.virtual_time && exact::effect(&both).is_some();
+        self.looks =
+            looks(&self.looks, |block| base.has_ended(block) && new.has_ended(block), rules, || both.clone());
     }
 }
 
@@ -76,28 +76,36 @@ pub(crate) fn overall_p(looks: &[Look], rules: &Rules, p_of: impl Fn(&Look) -> f
 /// The p values of all primary comparisons of a run, corrected together.
 #[derive(Debug, Clone)]
 pub(crate) struct Family {
-    /// Corrected, of the p values that no single outlying block can lower. Claims rest on these.
+    /// Corrected, of the p values that no single outlying block can lower. Claims rest on these. 1 for a comparison that is
+    /// exact, which is none of the family.
     robust: Vec<f64>,
     /// Corrected, of all blocks.
     plain: Vec<f64>,
+    /// How many comparisons are tested.
+    size: usize,
     /// How many of the robust ones are within the level.
     claims: usize,
 }
 
 impl Family {
     pub fn of(contests: &[Contest], rules: &Rules) -> Family {
+        let tested: Vec<usize> = (0..contests.len()).filter(|number| !contests[*number].exact).collect();
         let corrected = |p_of: fn(&Look) -> f64| {
-            let overall = contests.iter().map(|contest| overall_p(&contest.looks, rules, p_of));
-            holm(&overall.collect::<Vec<f64>>())
+            let overall = tested.iter().map(|number| overall_p(&contests[*number].looks, rules, p_of));
+            let mut all = vec![1.0; contests.len()];
+            for (number, p) in tested.iter().zip(holm(&overall.collect::<Vec<f64>>())) {
+                all[*number] = p;
+            }
+            all
         };
         let (robust, plain) = (corrected(|look| look.robust_p), corrected(|look| look.p));
         let claims = robust.iter().filter(|p| **p <= LEVEL).count();
-        Family { robust, plain, claims }
+        Family { robust, plain, size: tested.len(), claims }
     }
 
     /// How many comparisons it holds.
     pub fn size(&self) -> usize {
-        self.robust.len()
+        self.size
     }
 
     /// The corrected p value that claims about the comparison `number` rest on.
@@ -112,6 +120,6 @@ impl Family {
 
     /// The share of the level that is left for a comparison about which nothing is claimed yet.
     pub fn level_left(&self) -> f64 {
-        LEVEL / (self.robust.len() - self.claims).max(1) as f64
+        LEVEL / (self.size - self.claims).max(1) as f64
     }
 }

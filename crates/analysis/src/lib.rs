@@ -18,6 +18,8 @@
 //! - A run that goes **until decided** is judged at its looks only. A look is taken when both sides have ended a block of
 //!   [`stats::LOOKS`]; "same" is said by the latest look, "better" and "worse" by all of them together. The intervals
 //!   shown have the confidence that the latest look leaves, such as 99.2 %.
+//! - In **virtual time**, where every block gave each side the same value to the digit, the difference is **exact**: it has
+//!   no interval and no p value, and is none of the family. Values that differ are noise as everywhere else.
 
 mod aa;
 mod analyse;
@@ -26,6 +28,7 @@ mod cells;
 mod contest;
 mod counts;
 mod describe;
+mod exact;
 mod facts;
 mod features;
 mod imported;
@@ -37,6 +40,7 @@ mod pairs;
 mod sides;
 mod tables;
 mod verdict;
+mod virtual_time;
 mod words;
 
 pub use analyse::analyse;

@@ -44,7 +44,7 @@ impl Live {
             for (metric, _) in description.metrics.iter().enumerate().filter(|(_, metric)| metric.primary) {
                 for (variant, knobs) in header.experiment.variants.iter().enumerate().skip(1) {
                     if header.experiment.applies(knobs, description).is_ok() {
-                        contests.push(Contest { place, metric, variant, looks: Vec::new() });
+                        contests.push(Contest { place, metric, variant, looks: Vec::new(), exact: false });
                     }
                 }
             }
@@ -78,10 +78,13 @@ impl Live {
             return Decision { decided: done >= self.rules.blocks.cap(), words, blocks_needed: None };
         }
         let looked = done as usize >= LOOKS[0].0;
-        if !looked {
+        let family = self.family();
+        let mut contests = self.contests.iter().filter(|contest| contest.place == place).peekable();
+        // What is exact is decided when it is repeated.
+        let all_exact = contests.peek().is_some() && contests.all(|contest| contest.exact);
+        if !looked && !all_exact {
             return Decision { words: self.words(place, |_, _| None), ..nothing };
         }
-        let family = self.family();
         let judgements: Vec<(usize, usize, Judgement)> = self
             .contests
             .iter()
@@ -112,9 +115,9 @@ impl Live {
         Family::of(&self.contests, &self.rules)
     }
 
-    /// The number of primary comparisons.
+    /// The number of primary comparisons that are tested.
     pub(crate) fn family_size(&self) -> usize {
-        self.contests.len()
+        self.contests.iter().filter(|contest| !contest.exact).count()
     }
 
     /// The verdict on a variant at a point, by a metric.

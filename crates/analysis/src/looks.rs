@@ -13,12 +13,20 @@ pub(crate) struct Rules {
     /// The margin inside which a difference counts as none: 0.02 for 2 %.
     pub margin: f64,
     pub seed: u64,
+    /// Whether all variants run in virtual time.
+    pub virtual_time: bool,
 }
 
 impl Rules {
     pub fn of(header: &Header) -> Rules {
         let experiment = &header.experiment;
-        Rules { blocks: experiment.blocks, margin: experiment.margin_pct / 100.0, seed: header.seed }
+        let mut variants = experiment.variants.iter();
+        Rules {
+            blocks: experiment.blocks,
+            margin: experiment.margin_pct / 100.0,
+            seed: header.seed,
+            virtual_time: variants.all(|variant| experiment.in_virtual_time(variant)),
+        }
     }
 
     pub fn until_decided(&self) -> bool {

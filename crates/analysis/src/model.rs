@@ -25,6 +25,8 @@ pub struct Analysis {
     pub aa: Known<AaSummary>,
     /// The number of primary comparisons over which "better" and "worse" are corrected.
     pub family: usize,
+    /// What its clock makes of a run in virtual time; none for any other.
+    pub virtual_time: Option<VirtualTime>,
     /// Trials that ended, good or bad.
     pub trials: usize,
     /// Trials that yielded nothing, with their number per reason.
@@ -173,6 +175,9 @@ pub struct Effect {
     /// The p value after the correction for several looks and for the family, on which the verdict rests; `None` where
     /// nothing is judged.
     pub p_corrected: Option<f64>,
+    /// Whether it is exact: in virtual time, where every block gave each side the same value. Then the interval is the
+    /// estimate, and nothing was tested.
+    pub exact: bool,
     /// In how many blocks both sides have a value.
     pub blocks: usize,
 }
@@ -199,6 +204,40 @@ pub enum Verdict {
     Unjudged,
 }
 
+/// A run whose clock counts instructions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VirtualTime {
+    /// The nanoseconds that an instruction takes.
+    pub ns_per_instruction: u32,
+    /// How many cells were repeated, the twin of the baseline counted with it.
+    pub repeated: usize,
+    /// Those of which not every repeat gave the same samples to the digit, such as `hackbench 1 under new`.
+    pub differing: Vec<String>,
+    /// By judged metric and cell, what its value says in instructions.
+    pub paths: Vec<Path>,
+}
+
+/// How long a path is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Path {
+    /// The label of the workload.
+    pub workload: String,
+    /// The point.
+    pub point: Point,
+    /// The metric.
+    pub metric: String,
+    /// The variant.
+    pub variant: String,
+    /// What there is one of: `op` of a rate in ops/s; empty where the metric itself is a time.
+    pub unit: String,
+    /// The virtual time of it, in nanoseconds.
+    pub ns: f64,
+    /// The instructions that fit into it. They ran, if the CPU was not idle meanwhile.
+    pub instructions: f64,
+    /// For how much of its workload the CPU was idle or did the work of others, in percent, at most.
+    pub idle_pct: Known<f64>,
+}
+
 /// The baseline against its twin at one point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AaPair {
@@ -217,6 +256,8 @@ pub struct AaSummary {
     pub pairs: usize,
     /// Pairs on which the test fired.
     pub fired: usize,
+    /// Pairs of which both sides gave the same to the digit in every block, as they must in virtual time.
+    pub identical: usize,
     /// The largest difference of a pair, in percent, without sign.
     pub largest_pct: f64,
     /// The rate at which the test fires by chance.

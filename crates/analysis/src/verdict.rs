@@ -4,7 +4,7 @@ use crate::cells::PointCells;
 use crate::contest::{Contest, Family, overall_p, pairs};
 use crate::looks::{Look, Rules};
 use crate::pairs::Pairs;
-use crate::{Effect, LEVEL, Verdict, words};
+use crate::{Effect, LEVEL, Verdict, exact, words};
 use experiment::{Direction, Known, Metric, Missing, counted};
 use stats::{LOOKS, MIN_BLOCKS, Scale, look_level};
 use std::cmp::Ordering;
@@ -46,6 +46,11 @@ pub(crate) fn judge(
     let pairs = pairs(point, contest.metric, contest.variant);
     let p = family.robust_p(number);
     let effect = pairs.effect(rules, point.last_block());
+    if let Ok(found) = &effect
+        && found.exact
+    {
+        return exact::judge(metric, found.clone());
+    }
     let effect = effect.map(|effect| Effect { p_corrected: Some(p), ..effect });
     let case = Case { contest, family, metric, point, rules, pairs, effect, p };
     let undecided = || case.undecided(family.plain_p(number));

@@ -20,9 +20,27 @@ pub(crate) fn effect(metric: &Metric, effect: &Effect) -> String {
     }
 }
 
+/// An effect that is exact: `time +2.31473 %`, with the raw sign of the metric and more digits, since they all count.
+pub(crate) fn exact(metric: &Metric, effect: &Effect) -> String {
+    let name = &metric.name;
+    match effect.scale {
+        Scale::Ratio => format!("{name} exactly {} %", digits(6, (effect.estimate - 1.0) * 100.0)),
+        Scale::Difference if metric.unit.is_empty() => {
+            format!("{name} exactly {}", digits(6, effect.estimate))
+        }
+        Scale::Difference => format!("{name} exactly {} {}", digits(6, effect.estimate), metric.unit),
+    }
+}
+
 /// A number with its sign and four digits that count.
 fn signed(number: f64) -> String {
-    let digits = if number == 0.0 { 0 } else { (3 - number.abs().log10().floor() as i32).clamp(0, 12) };
+    digits(4, number)
+}
+
+/// A number with its sign and so many digits that count.
+fn digits(count: i32, number: f64) -> String {
+    let digits =
+        if number == 0.0 { 0 } else { (count - 1 - number.abs().log10().floor() as i32).clamp(0, 12) };
     format!("{number:+.*}", digits as usize)
 }
 

@@ -17,6 +17,9 @@ pub struct BootSpec {
     pub vm: BTreeMap<String, String>,
 }
 
+/// The nanoseconds that each instruction takes where the clock counts instructions.
+pub const VIRTUAL_NS_PER_INSTRUCTION: u32 = 2;
+
 impl BootSpec {
     /// Whether nothing is asked of the boot.
     pub fn is_empty(&self) -> bool {

@@ -22,7 +22,7 @@ mod target_kind;
 mod toml_form;
 mod variant;
 
-pub use boot::BootSpec;
+pub use boot::{BootSpec, VIRTUAL_NS_PER_INSTRUCTION};
 pub use counted::counted;
 pub use debug_options::{cost_of, costly_options, is_woken_by, when_of};
 pub use description::{Axis, Description, Kind, Parameter};

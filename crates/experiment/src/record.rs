@@ -264,6 +264,13 @@ pub struct Usage {
     /// Time that the hypervisor took from all CPUs while the trial ran, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steal_ns: Option<u64>,
+    /// How long the workload took, its preparation and warm-up included, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work_ns: Option<u64>,
+    /// The CPU time that the trial's processes used meanwhile, in nanoseconds; of those that it started, as far as it
+    /// waited for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work_cpu_ns: Option<u64>,
 }
 
 /// The identity of a trial inside its run: no two records may share it.

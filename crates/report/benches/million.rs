@@ -80,7 +80,15 @@ fn million() -> Analysis {
         refused: Vec::new(),
         tables: vec![table],
         boots: None,
-        aa: Ok(AaSummary { pairs: 50, fired: 2, largest_pct: 0.4, stated_rate: 0.05, distrust: false }),
+        virtual_time: None,
+        aa: Ok(AaSummary {
+            pairs: 50,
+            fired: 2,
+            identical: 0,
+            largest_pct: 0.4,
+            stated_rate: 0.05,
+            distrust: false,
+        }),
         family: 450,
         trials: 1_000_000,
         missing: Vec::new(),
@@ -102,6 +110,7 @@ fn cell(place: usize, name: &str) -> Cell {
         confidence: 0.95,
         p: 0.003,
         p_corrected: Some(0.01),
+        exact: false,
         blocks: BLOCKS as usize,
     };
     Cell {

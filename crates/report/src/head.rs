@@ -210,6 +210,9 @@ pub(crate) fn aa(analysis: &Analysis) -> Option<String> {
         None => "the baseline against itself",
     };
     Some(match &analysis.aa {
+        Ok(aa) if aa.identical == aa.pairs => {
+            format!("A/A: {itself} at {}: the same to the digit.", counted(aa.pairs, "point"))
+        }
         Ok(aa) => format!(
             "A/A: {itself} at {}: the test fired on {} (by chance it fires on {} %); the \
              largest difference is {} %.",

@@ -22,6 +22,7 @@ mod resolution;
 mod style;
 mod styles;
 mod verdicts;
+mod virtual_time;
 
 pub use diff::{diff_json, diff_text};
 pub use figures::{WIDTH, wrap};
@@ -74,6 +75,7 @@ fn document(analysis: &Analysis, options: &Options<'_>) -> Result<Vec<Block>, Re
         blocks.extend(beside::blocks(analysis, other));
     }
     blocks.extend(verdicts::blocks(analysis, style, options));
+    blocks.extend(virtual_time::blocks(analysis));
     Ok(blocks)
 }
 

@@ -19,14 +19,17 @@ pub(crate) fn blocks(analysis: &Analysis, style: Style, options: &Options<'_>) -
     }
     head.extend([Head::words("variant"), Head::words("verdict"), Head::figures("change")]);
     let mut confidences: Vec<f64> =
-        judged(analysis).filter_map(|(.., cell)| Some(cell.effect.as_ref().ok()?.confidence)).collect();
+        judged(analysis).filter_map(|(.., cell)| tested(cell)?.confidence.into()).collect();
     confidences.dedup();
     // Few blocks give intervals of less confidence; where they are not all alike, each says its own.
     let interval = match confidences[..] {
         [confidence] => format!("{} % interval", trimmed(confidence * 100.0, 1)),
         _ => "interval".into(),
     };
-    head.extend([Head::words(interval), Head::figures("p")]);
+    let all_exact = judged(analysis).all(|(.., cell)| cell.effect.as_ref().is_ok_and(|effect| effect.exact));
+    if !all_exact {
+        head.extend([Head::words(interval), Head::figures("p")]);
+    }
     let shared = shared_reasons(analysis);
     let mut rows = Vec::new();
     for (table, row, cell) in judged(analysis) {
@@ -41,6 +44,10 @@ pub(crate) fn blocks(analysis: &Analysis, style: Style, options: &Options<'_>) -
         cells.push(Cell::of(cell.variant.clone()));
         cells.push(Cell::of(verdict_word(cell.verdict)).judged(cell.verdict));
         match &cell.effect {
+            Ok(effect) if all_exact => cells.push(Cell::of(exact(effect))),
+            Ok(effect) if effect.exact => {
+                cells.extend([Cell::of(exact(effect)), Cell::of("exact"), Cell::default()]);
+            }
             Ok(effect) => {
                 let (change, mut interval) = change(effect);
                 if confidences.len() > 1 {
@@ -74,10 +81,16 @@ pub(crate) fn blocks(analysis: &Analysis, style: Style, options: &Options<'_>) -
             trimmed(analysis.header.experiment.margin_pct, 2)
         )));
     }
+    let baseline =
+        analysis.header.experiment.baseline().map_or("the baseline", |variant| variant.name.as_str());
+    if all_exact {
+        blocks.push(Block::Paragraph(format!("Change of the metric against {baseline}, raw sign, exact.")));
+        blocks.push(Block::Table(Table { head, rows, ..Table::default() }));
+        return blocks;
+    }
     blocks.push(Block::Paragraph(format!(
-        "Change of the metric against {} over aligned blocks, so not quite that of the means above, and its \
-         interval, raw sign; p corrected over all cells.",
-        analysis.header.experiment.baseline().map_or("the baseline", |variant| variant.name.as_str())
+        "Change of the metric against {baseline} over aligned blocks, so not quite that of the means above, and its \
+         interval, raw sign; p corrected over all cells."
     )));
     if !rows.is_empty() {
         blocks.push(Block::Table(Table { head, rows, ..Table::default() }));
@@ -86,6 +99,19 @@ pub(crate) fn blocks(analysis: &Analysis, style: Style, options: &Options<'_>) -
         blocks.push(Block::Items(shared.iter().map(|absent| absent.sentence(metrics)).collect()));
     }
     blocks
+}
+
+/// The effect of a cell that was tested.
+fn tested(cell: &analysis::Cell) -> Option<&Effect> {
+    cell.effect.as_ref().ok().filter(|effect| !effect.exact)
+}
+
+/// An effect without an interval, with more digits, since they all count.
+fn exact(effect: &Effect) -> String {
+    match effect_pct(effect) {
+        Some((estimate, ..)) => format!("{estimate:+.4} %"),
+        None => significant(effect.estimate, 6),
+    }
 }
 
 fn first_metric(analysis: &Analysis) -> Option<&String> {

@@ -5,7 +5,7 @@
 mod common;
 
 use analysis::{About, Analysis, Difference, OptionGroup, State};
-use common::{absent, analysis_of, feature, global_lock, hackbench, reference, run, table, time};
+use common::{absent, analysis_of, feature, global_lock, hackbench, in_virtual_time, reference, run, table, time};
 use experiment::Missing;
 use report::{Format, Options, import, render};
 use serde_json::Value;
@@ -131,6 +131,10 @@ fn every_kind_of_run_fits_the_schema() {
     let ready = table(&booted, 0, &time().secondary(), &["every"], |_, _, block| f64::from(block));
     booted.boots = Some(analysis::Boots { count: 26, failed: 2, ready });
     assert_valid(&json(&booted));
+    let counted = json(&in_virtual_time());
+    assert_valid(&counted);
+    let cell = &counted["cells"][1];
+    assert_eq!((&cell["exact"], &cell["interval"], &cell["p"]), (&true.into(), &Value::Null, &Value::Null));
     let mut empty = run(&[], &[]);
     empty.aa = Err(Missing::because("no block has ended"));
     assert_valid(&json(&empty));

@@ -18,8 +18,7 @@ use crate::capsule::Capsule;
 use crate::kernel::{self, INSTALLED, Kernel};
 use crate::{BootOrder, Booted, Target, TargetError};
 use agent::{AgentError, Client, Stop, TOKEN_VARIABLE};
-use command::VIRTUAL_NS_PER_INSTRUCTION;
-use experiment::Variant;
+use experiment::{VIRTUAL_NS_PER_INSTRUCTION, Variant};
 use guest::{Guest, Plan};
 use settings::{Asked, Settings};
 use std::collections::BTreeMap;
@@ -103,8 +102,8 @@ impl Vm {
             return Ok((
                 false,
                 Some(format!(
-                    "emulated in virtual time: every instruction takes {VIRTUAL_NS_PER_INSTRUCTION} ns, so durations say \
-                     how long paths are, and not what caches or other CPUs cost"
+                    "emulated in virtual time: timings are not the machine's; each instruction takes \
+                     {VIRTUAL_NS_PER_INSTRUCTION} ns"
                 )),
             ));
         }

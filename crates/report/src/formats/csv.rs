@@ -42,6 +42,11 @@ pub(crate) fn cells(analysis: &Analysis) -> String {
                 let effect = cell.effect.as_ref().ok();
                 let of =
                     |figure: fn(&analysis::Effect) -> f64| effect.map(figure).map_or(String::new(), number);
+                // What is exact was not tested.
+                let tested = |figure: fn(&analysis::Effect) -> f64| match effect {
+                    Some(effect) if effect.exact => String::new(),
+                    _ => of(figure),
+                };
                 out.row(&[
                     table.workload.clone(),
                     table.description.axis.name.clone(),
@@ -59,14 +64,14 @@ pub(crate) fn cells(analysis: &Analysis) -> String {
                     known(&cell.change_pct),
                     known(&cell.improvement_pct),
                     of(|effect| effect.estimate),
-                    of(|effect| effect.low),
-                    of(|effect| effect.high),
+                    tested(|effect| effect.low),
+                    tested(|effect| effect.high),
                     effect.map_or(String::new(), |effect| match effect.scale {
                         stats::Scale::Ratio => "ratio".into(),
                         stats::Scale::Difference => "difference".into(),
                     }),
-                    of(|effect| effect.confidence),
-                    of(|effect| effect.p),
+                    tested(|effect| effect.confidence),
+                    tested(|effect| effect.p),
                     verdict_word(cell.verdict).replace(' ', "-"),
                     cell.reason.clone(),
                 ]);

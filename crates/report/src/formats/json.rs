@@ -1,7 +1,7 @@
 //! One JSON object with every cell. `docs/json.md` says what its fields mean, `docs/json.schema.json` is their schema.
 
 use crate::{Options, ReportError};
-use analysis::{AaPair, Analysis, BlockValue, Effect, Feature, OptionGroup, State, Table, Verdict};
+use analysis::{AaPair, Analysis, BlockValue, Effect, Feature, OptionGroup, State, Table, Verdict, VirtualTime};
 use experiment::{BootSpec, Direction, Facts, Imported, Knob, Known, Statistic};
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
@@ -50,6 +50,7 @@ struct Report<'a> {
     facts: BTreeMap<&'a str, Facts>,
     imported: Option<&'a Imported>,
     boots: Option<BootsOut<'a>>,
+    virtual_time: Option<VirtualOut<'a>>,
     cells: Cells<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     beside: Option<Box<Report<'a>>>,
@@ -186,6 +187,7 @@ fn run<'a>(analysis: &'a Analysis) -> Report<'a> {
             failed: boots.failed,
             ready: Cells(std::slice::from_ref(&boots.ready)),
         }),
+        virtual_time: analysis.virtual_time.as_ref().map(virtual_out),
         cells: Cells(&analysis.tables),
         beside: None,
     }
@@ -249,6 +251,7 @@ struct CellOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     improvement_pct_missing: Option<&'a str>,
     estimate: Option<f64>,
+    exact: bool,
     interval: Option<[f64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     interval_missing: Option<&'a str>,
@@ -272,11 +275,57 @@ struct CellOut<'a> {
 struct PairOut<'a> {
     fired: bool,
     estimate: Option<f64>,
+    exact: bool,
     interval: Option<[f64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     interval_missing: Option<&'a str>,
     p: Option<f64>,
     values: Values<'a>,
+}
+
+#[derive(Serialize)]
+struct VirtualOut<'a> {
+    ns_per_instruction: u32,
+    repeated: usize,
+    differing: &'a [String],
+    paths: Vec<PathOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct PathOut<'a> {
+    workload: &'a str,
+    point: &'a str,
+    metric: &'a str,
+    variant: &'a str,
+    unit: &'a str,
+    ns: f64,
+    instructions: f64,
+    idle_pct: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle_pct_missing: Option<&'a str>,
+}
+
+fn virtual_out(found: &VirtualTime) -> VirtualOut<'_> {
+    fn path(path: &analysis::Path) -> PathOut<'_> {
+        let (idle_pct, idle_pct_missing) = figure(&path.idle_pct);
+        PathOut {
+            workload: &path.workload,
+            point: path.point.as_str(),
+            metric: &path.metric,
+            variant: &path.variant,
+            unit: &path.unit,
+            ns: path.ns,
+            instructions: path.instructions,
+            idle_pct,
+            idle_pct_missing,
+        }
+    }
+    VirtualOut {
+        ns_per_instruction: found.ns_per_instruction,
+        repeated: found.repeated,
+        differing: &found.differing,
+        paths: found.paths.iter().map(path).collect(),
+    }
 }
 
 /// The values per block, in one line: in the pretty form each would take four.
@@ -337,11 +386,12 @@ fn cell_out<'a>(
         improvement_pct,
         improvement_pct_missing,
         estimate: effect.map(|effect| effect.estimate),
-        interval: effect.map(interval),
+        exact: effect.is_some_and(|effect| effect.exact),
+        interval: tested(&cell.effect).map(interval),
         interval_missing: cell.effect.as_ref().err().map(|missing| missing.why.as_str()),
         scale: effect.map(|effect| effect.scale),
-        confidence: effect.map(|effect| effect.confidence),
-        p: effect.map(|effect| effect.p),
+        confidence: tested(&cell.effect).map(|effect| effect.confidence),
+        p: tested(&cell.effect).map(|effect| effect.p),
         p_corrected: effect.and_then(|effect| effect.p_corrected),
         n_compared: effect.map(|effect| effect.blocks),
         icc,
@@ -354,6 +404,11 @@ fn cell_out<'a>(
     }
 }
 
+/// An effect that has an interval and a p value.
+fn tested(effect: &Known<Effect>) -> Option<&Effect> {
+    effect.as_ref().ok().filter(|effect| !effect.exact)
+}
+
 fn interval(effect: &Effect) -> [f64; 2] {
     [effect.low, effect.high]
 }
@@ -363,9 +418,10 @@ fn pair_out(pair: &AaPair) -> PairOut<'_> {
     PairOut {
         fired: pair.fired,
         estimate: effect.map(|effect| effect.estimate),
-        interval: effect.map(interval),
+        exact: effect.is_some_and(|effect| effect.exact),
+        interval: tested(&pair.effect).map(interval),
         interval_missing: pair.effect.as_ref().err().map(|missing| missing.why.as_str()),
-        p: effect.map(|effect| effect.p),
+        p: tested(&pair.effect).map(|effect| effect.p),
         values: Values(&pair.values),
     }
 }

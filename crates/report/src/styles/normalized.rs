@@ -171,7 +171,9 @@ fn behind(cell: &analysis::Cell, note: Option<String>, options: &Options<'_>) ->
         text.push(' ');
         text.push(mark);
     }
-    if let (true, Ok(effect)) = (options.intervals, &cell.effect) {
+    if let (true, Ok(effect)) = (options.intervals, &cell.effect)
+        && !effect.exact
+    {
         text += &match effect.scale {
             stats::Scale::Ratio => format!(" {:.3}..{:.3}", effect.low, effect.high),
             stats::Scale::Difference => {

@@ -1,7 +1,10 @@
 //! Analyses built by hand, as the analysis of a journal makes them.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use analysis::{AaPair, AaSummary, Analysis, BlockValue, Cell, Effect, Feature, Row, State, Table, Verdict};
+use analysis::{
+    AaPair, AaSummary, Analysis, BlockValue, Cell, Effect, Feature, Path, Row, State, Table, Verdict,
+    VirtualTime,
+};
 use experiment::{
     Axis, Blocks, Description, Direction, Entry, Experiment, Facts, Header, Known, Metric, Missing, Point,
     Variant,
@@ -98,7 +101,15 @@ pub fn run(workloads: &[(&str, Description)], variants: &[&str]) -> Analysis {
         refused: Vec::new(),
         tables: Vec::new(),
         boots: None,
-        aa: Ok(AaSummary { pairs: 2, fired: 0, largest_pct: 0.31, stated_rate: 0.05, distrust: false }),
+        virtual_time: None,
+        aa: Ok(AaSummary {
+            pairs: 2,
+            fired: 0,
+            identical: 0,
+            largest_pct: 0.31,
+            stated_rate: 0.05,
+            distrust: false,
+        }),
         family: 2,
         trials: 48,
         missing: Vec::new(),
@@ -161,6 +172,7 @@ pub fn effect(estimate: f64, low: f64, high: f64, p: f64) -> Effect {
         confidence: 0.95,
         p,
         p_corrected: Some(p),
+        exact: false,
         blocks: 8,
     }
 }
@@ -253,6 +265,52 @@ pub fn hackbench() -> Analysis {
         base * (1.0 + noise[(block - 1) as usize] + if v == 1 && row == 0 { 0.032 } else { 0.0 })
     });
     analysis.tables.push(table);
+    analysis
+}
+
+/// [`hackbench`] in virtual time, every difference exact.
+pub fn in_virtual_time() -> Analysis {
+    let mut analysis = hackbench();
+    for row in analysis.tables.iter_mut().flat_map(|table| &mut table.rows) {
+        let exact = |found: &mut Effect, estimate: f64| {
+            *found = Effect {
+                estimate,
+                low: estimate,
+                high: estimate,
+                confidence: 1.0,
+                p: 0.0,
+                p_corrected: None,
+                exact: true,
+                ..found.clone()
+            };
+        };
+        for cell in &mut row.cells {
+            let estimate = cell.ratio.clone().unwrap_or(1.0);
+            if let Ok(found) = &mut cell.effect {
+                exact(found, estimate);
+            }
+        }
+    }
+    let path = |variant: &str, ns: f64, idle_pct: f64| Path {
+        workload: "hackbench".into(),
+        point: Point::from(1),
+        metric: "time".into(),
+        variant: variant.into(),
+        unit: String::new(),
+        ns,
+        instructions: ns / 2.0,
+        idle_pct: Ok(idle_pct),
+    };
+    analysis.virtual_time = Some(VirtualTime {
+        ns_per_instruction: 2,
+        repeated: 4,
+        differing: Vec::new(),
+        paths: vec![path("base", 69e6, 0.25), path("patched", 71e6, 12.0)],
+    });
+    analysis.family = 0;
+    if let Ok(aa) = &mut analysis.aa {
+        aa.identical = aa.pairs;
+    }
     analysis
 }
 

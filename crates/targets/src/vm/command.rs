@@ -2,8 +2,9 @@
 
 use super::settings::{Board, Settings};
 use agent::{Line, PORT_NAME};
+use experiment::VIRTUAL_NS_PER_INSTRUCTION;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A virtual machine, as QEMU is asked for it.
@@ -16,7 +17,7 @@ pub(super) struct Machine<'a> {
     /// The file for what its console says.
     pub(super) console: &'a Path,
     /// The file for what its agent says, where the agent only speaks. Else the line is QEMU's standard input, a socket.
-    pub(super) answers: Option<&'a Path>,
+    pub(super) answers: Option<PathBuf>,
     pub(super) kernel: &'a Path,
     pub(super) initramfs: &'a Path,
     /// The last boot arguments.
@@ -49,7 +50,10 @@ impl Machine<'_> {
             add(&[words[0].as_str(), words[1].as_str()]);
         }
         add(&["-chardev", &file("console", self.console), "-serial", "chardev:console"]);
-        add(&["-chardev", &self.answers.map_or("socket,id=agent,fd=0".into(), |path| file("agent", path))]);
+        add(&[
+            "-chardev",
+            &self.answers.as_deref().map_or("socket,id=agent,fd=0".into(), |path| file("agent", path)),
+        ]);
         match (self.line, board) {
             (Line::Serial, _) => add(&["-serial", "chardev:agent"]),
             (Line::Virtio, Board::Q35) => add(&["-device", "virtio-serial-pci"]),
@@ -94,6 +98,8 @@ impl Machine<'_> {
         }
         if self.settings.virtual_time {
             words.push("nokaslr".into());
+            // QEMU's clock ticks once in a nanosecond, which a kernel that measures it gets wrong by some millionths.
+            words.push("tsc_early_khz=1000000".into());
         } else if !self.kvm && self.settings.board == Board::Microvm {
             // It has no other clock by which the kernel could find out, and would try for ever.
             words.extend(host_tsc_khz().map(|khz| format!("tsc_early_khz={khz}")));
@@ -103,11 +109,8 @@ impl Machine<'_> {
     }
 }
 
-/// In virtual time an instruction takes two to the power of this nanoseconds.
-const VIRTUAL_SHIFT: u32 = 1;
-
-/// The nanoseconds that an instruction takes in virtual time.
-pub(super) const VIRTUAL_NS_PER_INSTRUCTION: u32 = 1 << VIRTUAL_SHIFT;
+/// QEMU takes the time of an instruction as a power of two.
+const VIRTUAL_SHIFT: u32 = VIRTUAL_NS_PER_INSTRUCTION.ilog2();
 
 /// A character device that appends to a file. QEMU reads a doubled comma as a comma.
 fn file(id: &str, path: &Path) -> String {
@@ -145,7 +148,7 @@ mod tests {
             kvm,
             line: if virtual_time { Line::Serial } else { Line::Virtio },
             console: Path::new("/run,1/console"),
-            answers: virtual_time.then_some(Path::new("/answers")),
+            answers: virtual_time.then(|| "/answers".into()),
             kernel: Path::new("/k"),
             initramfs: Path::new("/i"),
             append: &["panic=0".into()],
@@ -177,7 +180,7 @@ mod tests {
             "-rtc clock=vm,base=2026-01-01",
             "cpus=1,",
             "file,id=agent,append=on,path=/answers -serial chardev:agent",
-            "nokaslr",
+            "nokaslr tsc_early_khz=1000000",
         ] {
             assert!(virtual_time.contains(part), "{part} in {virtual_time}");
         }

@@ -51,8 +51,8 @@ pub(super) struct Guest {
     qemu: Qemu,
     console: Console,
     memory: Memory,
-    /// What QEMU may still read.
-    _files: [MemoryFile; 2],
+    /// What QEMU reads, and may write.
+    _files: [MemoryFile; 3],
 }
 
 /// What a machine has of memory, and what its kernel and first file system take at least, in MiB.
@@ -78,43 +78,36 @@ impl Guest {
 
     fn begin(plan: &Plan<'_>) -> Result<Guest, VmError> {
         let settings = plan.settings;
-        let (line, initramfs) = initramfs(plan)?;
+        let (line, archive) = initramfs(plan)?;
         let kernel = MemoryFile::new("kernel", &plan.kernel.image)?;
-        let initramfs_file = MemoryFile::new("initramfs", &initramfs)?;
-        let opened = |what: &str, path: &Path| {
-            let made = File::options().create(true).append(true).open(path);
-            made.map_err(|error| VmError::Io { action: format!("make {what} {}", path.display()), error })
-        };
-        let log = opened("the console log", &plan.console)?;
-        let answers = settings.virtual_time.then(|| plan.console.with_extension("answers"));
+        let initramfs = MemoryFile::new("initramfs", &archive)?;
+        let answers = MemoryFile::new("answers", &[])?;
+        let log = File::options().create(true).append(true).open(&plan.console).map_err(|error| {
+            VmError::Io { action: format!("make the console log {}", plan.console.display()), error }
+        })?;
         let machine = Machine {
             settings,
             kvm: plan.kvm,
             line,
             console: &plan.console,
-            answers: answers.as_deref(),
+            answers: settings.virtual_time.then(|| answers.path()),
             kernel: &kernel.path(),
-            initramfs: &initramfs_file.path(),
+            initramfs: &initramfs.path(),
             append: plan.append,
         };
         let pipes = |error| VmError::Io { action: "connect to QEMU".into(), error };
-        let (qemu, client) = match &answers {
-            Some(path) => {
-                opened("the file of answers", path)?;
-                let qemu = Qemu::start(&machine.arguments(), Stdio::null(), &log, plan.token)?;
-                let ended = qemu.ended().map_err(pipes)?;
-                let answers = File::open(path).map_err(pipes)?;
-                let client = Client::scripted(plan.script, answers, ended, plan.stop.clone());
-                (qemu, client.slowed(SLOWNESS_COUNTED))
-            }
-            None => {
-                let (ours, theirs) = UnixStream::pair().map_err(pipes)?;
-                let theirs = Stdio::from(OwnedFd::from(theirs));
-                let qemu = Qemu::start(&machine.arguments(), theirs, &log, plan.token)?;
-                let to = ours.try_clone().map_err(pipes)?;
-                let client = Client::over(to.into(), ours.into(), plan.stop.clone());
-                (qemu, client.slowed(if plan.kvm { 1 } else { SLOWNESS_EMULATED }))
-            }
+        let start = |input| Qemu::start(&machine.arguments(), input, &log, plan.token);
+        let (qemu, client) = if settings.virtual_time {
+            let qemu = start(Stdio::null())?;
+            let (written, ended) = (File::open(answers.path()).map_err(pipes)?, qemu.ended().map_err(pipes)?);
+            let client = Client::scripted(plan.script, written, ended, plan.stop.clone());
+            (qemu, client.slowed(SLOWNESS_COUNTED))
+        } else {
+            let (ours, theirs) = UnixStream::pair().map_err(pipes)?;
+            let qemu = start(Stdio::from(OwnedFd::from(theirs)))?;
+            let to = ours.try_clone().map_err(pipes)?;
+            let client = Client::over(to.into(), ours.into(), plan.stop.clone());
+            (qemu, client.slowed(if plan.kvm { 1 } else { SLOWNESS_EMULATED }))
         };
         Ok(Guest {
             client,
@@ -122,9 +115,9 @@ impl Guest {
             console: Console::at(plan.console.clone()),
             memory: Memory {
                 given_mib: settings.memory_mib,
-                needed_mib: needed_mib(&plan.kernel.image, initramfs.len()),
+                needed_mib: needed_mib(&plan.kernel.image, archive.len()),
             },
-            _files: [kernel, initramfs_file],
+            _files: [kernel, initramfs, answers],
         })
     }
 
