@@ -1,6 +1,6 @@
 //! Virtual machines, through the real binary: what runs in them, what they come to grief by, and that none is left.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support.rs"]
 mod support;
@@ -13,9 +13,9 @@ use support::{Kduel, strays, test_kernel};
 
 const FEATURES: &str = "bzImage-7.3.4-features";
 
-/// `kduel run` in a machine with this kernel and two CPUs.
+/// `kduel run` in a machine with this kernel.
 fn run<'a>(kernel: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let mut words = vec!["run", "--target", "vm", "--set", "vm.cpus=2", "--set", kernel];
+    let mut words = vec!["run", "--target", "vm", "--set", kernel];
     words.extend(more);
     words
 }
@@ -32,6 +32,8 @@ fn p7_workloads_run_in_a_machine_that_holds_nothing_but_kduel() {
             "sched-pipe",
             "tbench",
             "spawn",
+            "--set",
+            "vm.cpus=2",
             "--set",
             "settle=0",
             "--set",
@@ -68,6 +70,25 @@ fn p7_workloads_run_in_a_machine_that_holds_nothing_but_kduel() {
         let remarks = boot["remarks"].to_string();
         assert!(!remarks.contains("this kernel has no") && !remarks.contains("not loaded"), "{remarks}");
     }
+    assert_eq!(strays(kduel.home()), Vec::<u32>::new());
+}
+
+#[test]
+fn in_virtual_time_repeats_are_the_same_to_the_digit() {
+    let Some(path) = test_kernel(FEATURES) else { return };
+    let kernel = format!("kernel={}", path.display());
+    let kduel = Kduel::new();
+    let set = ["--set", "vm.clock=virtual", "--set", "loops=20", "--set", "settle=0"];
+    let words = ["sched-pipe", "--points", "1", "--blocks", "2", "--no-aa", "-V", "base"];
+    let report = kduel.ok(&run(&kernel, &[set.as_slice(), &words].concat()));
+    assert!(report.contains("All repeats of 1 cell gave"), "{report}");
+    let trials = kduel.trials();
+    let [one, other] = trials.as_slice() else { panic!("two trials: {trials:?}") };
+    assert_eq!(one["outcome"]["state"], "done", "{one}");
+    assert_eq!(one["outcome"]["samples"], other["outcome"]["samples"]);
+    assert_eq!(one["usage"], other["usage"], "what the kernel counted is the same, too");
+    let path = &kduel.json()["virtual_time"]["paths"][0];
+    assert!(path["instructions"].as_f64().unwrap() > 1000.0, "{path}");
     assert_eq!(strays(kduel.home()), Vec::<u32>::new());
 }
 
@@ -162,7 +183,8 @@ fn p1_a_run_that_is_interrupted_in_a_boot_goes_on_with_that_boot() {
     let Some(path) = test_kernel(FEATURES) else { return };
     let kernel = format!("kernel={}", path.display());
     let kduel = Kduel::new();
-    let words = run(&kernel, &["sched-pipe", "--set", "loops=500", "--set", "settle=0", "--points", "1"]);
+    let set = ["--set", "vm.cpus=2", "--set", "loops=500", "--set", "settle=0"];
+    let words = run(&kernel, &[&["sched-pipe", "--points", "1"], set.as_slice()].concat());
     let told = kduel.home().join("told");
     let mut interrupted = kduel
         .command(&[&words[..], &["--blocks", "1", "-V", "a"]].concat())

@@ -5,7 +5,9 @@
 mod common;
 
 use analysis::{About, Analysis, Difference, OptionGroup, State};
-use common::{absent, analysis_of, feature, global_lock, hackbench, in_virtual_time, reference, run, table, time};
+use common::{
+    absent, analysis_of, feature, global_lock, hackbench, in_virtual_time, reference, run, table, time,
+};
 use experiment::Missing;
 use report::{Format, Options, import, render};
 use serde_json::Value;

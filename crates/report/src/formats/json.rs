@@ -1,7 +1,9 @@
 //! One JSON object with every cell. `docs/json.md` says what its fields mean, `docs/json.schema.json` is their schema.
 
 use crate::{Options, ReportError};
-use analysis::{AaPair, Analysis, BlockValue, Effect, Feature, OptionGroup, State, Table, Verdict, VirtualTime};
+use analysis::{
+    AaPair, Analysis, BlockValue, Effect, Feature, OptionGroup, State, Table, Verdict, VirtualTime,
+};
 use experiment::{BootSpec, Direction, Facts, Imported, Knob, Known, Statistic};
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
