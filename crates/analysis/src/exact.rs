@@ -3,7 +3,7 @@
 use crate::pairs::Pairs;
 use crate::verdict::Judgement;
 use crate::{Effect, Verdict, words};
-use experiment::{Direction, Metric};
+use experiment::{Direction, Metric, counted};
 use stats::Scale;
 
 /// From so many blocks on it is proven that repeats are the same.
@@ -38,7 +38,7 @@ pub(crate) fn effect(pairs: &Pairs) -> Option<Effect> {
 
 /// What is said of an effect that is exact. As everywhere, a difference that is certain is claimed however small it is.
 pub(crate) fn judge(metric: &Metric, effect: Effect) -> Judgement {
-    let all = words::count(effect.blocks, "block");
+    let all = counted(effect.blocks, "block");
     let lower = match effect.scale {
         Scale::Ratio => effect.estimate < 1.0,
         Scale::Difference => effect.estimate < 0.0,
