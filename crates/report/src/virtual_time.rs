@@ -1,8 +1,9 @@
 //! What stands in a report of a run whose clock counts instructions.
 
 use crate::document::{Block, Cell, Head, Row, Table};
-use crate::figures::{counted, significant, thousands, trimmed};
+use crate::figures::{significant, thousands, trimmed};
 use analysis::{Analysis, Path, VirtualTime};
+use experiment::counted;
 
 /// Up to so much idleness in a workload, in percent, its times count as paths.
 const IDLE_PCT_MOST: f64 = 1.0;
