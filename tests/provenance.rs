@@ -80,7 +80,7 @@ fn runs_and_variants_are_compared() {
     let first = first.file_name().unwrap().to_str().unwrap().to_string();
     kduel.ok(&words(SHORT, &["--blocks", "2"]));
     let text = kduel.ok(&["diff", &first, "latest"]);
-    assert!(text.contains("- blocks: 1 blocks -> 2 blocks"), "{text}");
+    assert!(text.contains("- blocks: 1 block -> 2 blocks"), "{text}");
     let error = kduel.fails(&["diff", "latest:tas", "latest:msc"]);
     assert!(error.contains("it has tas, mcs"), "{error}");
     assert!(kduel.ok(&["diff", "latest:tas", "here"]).contains("here, machine"));
