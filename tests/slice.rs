@@ -69,7 +69,8 @@ fn l4_l5_a_kernel_with_the_extension_grants_where_it_is_asked_and_nowhere_else()
         assert!(count("slice grants") > 0.0, "{trial}");
         assert_eq!(count("slice grants"), count("slice yields") + count("slice revocations"));
         assert!(count("slice grants, kernel") >= count("slice grants"), "{trial}");
-        assert!(count("slice requests") > count("slice grants"), "{trial}");
+        // Emulated, a section can be so long that each request is granted.
+        assert!(count("slice requests") >= count("slice grants"), "{trial}");
     }
     for wanted in [
         "emulated",

@@ -206,7 +206,10 @@ fn boot(directory: &Path) -> Child {
     command.spawn().expect("QEMU starts")
 }
 
+/// Asked for by hand (`cargo test -p kduel --test ssh_vm -- --ignored`): ssh over the serial lines of an emulated machine loses
+/// bytes now and then across a kexec, and says so by a wrong message authentication code.
 #[test]
+#[ignore = "ssh over emulated serial lines loses bytes now and then"]
 fn a_machine_boots_another_kernel_by_kexec_and_its_own_by_a_reset() {
     let machine = match Machine::start() {
         Ok(machine) => machine,
