@@ -66,11 +66,10 @@ fn l4_l5_a_kernel_with_the_extension_grants_where_it_is_asked_and_nowhere_else()
             assert_eq!((count("slice grants, kernel"), counter("slice grants")), (0.0, None));
             continue;
         }
-        assert!(count("slice grants") > 0.0, "{trial}");
-        assert_eq!(count("slice grants"), count("slice yields") + count("slice revocations"));
+        assert!(count("slice grants, kernel") > 0.0, "{trial}");
         assert!(count("slice grants, kernel") >= count("slice grants"), "{trial}");
-        // Emulated, a section can be so long that each request is granted.
-        assert!(count("slice requests") >= count("slice grants"), "{trial}");
+        assert!(count("slice yields, kernel") >= count("slice yields"), "{trial}");
+        assert!(count("slice requests") >= count("slice grants") + count("slice lost"), "{trial}");
     }
     for wanted in [
         "emulated",

@@ -28,17 +28,18 @@ pub const LEGACY_BYTES: u64 = 32;
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Whether the request was there still. Whatever else the kernel did with it, it took it.
+    /// Whether the request was there still. The kernel takes it when it grants more time, and also when it moves the thread
+    /// to another CPU.
     pub was_there: bool,
     /// Whether there is a grant, so that the CPU is to be given back.
     pub granted: bool,
 }
 
 impl Ended {
-    /// Whether the request was not needed: neither granted, nor granted and revoked. Two plain values rather than one of
+    /// Whether nothing became of the request. Two plain values rather than one of
     /// three, from which the compiler would make a number first.
     #[inline(always)]
-    pub fn was_not_needed(self) -> bool {
+    pub fn was_left_alone(self) -> bool {
         self.was_there && !self.granted
     }
 }
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
     use std::mem::offset_of;
 
-    const NOT_NEEDED: Ended = Ended { was_there: true, granted: false };
+    const LEFT_ALONE: Ended = Ended { was_there: true, granted: false };
 
     #[test]
     fn the_fields_stand_where_the_kernel_has_them() {
@@ -109,7 +110,7 @@ mod tests {
         let area = Area::default();
         area.request();
         assert_eq!(area.state(), (1, 0));
-        assert_eq!(area.finish(), NOT_NEEDED);
+        assert_eq!(area.finish(), LEFT_ALONE);
         assert_eq!(area.state(), (0, 0));
         assert!(!area.grant(), "nothing was requested");
     }
@@ -124,17 +125,17 @@ mod tests {
         assert_eq!(area.state(), (0, 1), "the kernel clears it in the system call that gives it back");
         area.revoke();
         area.request();
-        assert_eq!(area.finish(), NOT_NEEDED, "the next section starts afresh");
+        assert_eq!(area.finish(), LEFT_ALONE, "the next section starts afresh");
     }
 
     #[test]
-    fn l4_a_revoked_grant_is_told_from_none() {
+    fn l4_a_lost_request_is_told_from_one_that_was_left_alone() {
         let area = Area::default();
         area.request();
         assert!(area.grant());
         area.revoke();
         let ended = area.finish();
         assert_eq!(ended, Ended { was_there: false, granted: false });
-        assert!(!ended.was_not_needed() && NOT_NEEDED.was_not_needed());
+        assert!(!ended.was_left_alone() && LEFT_ALONE.was_left_alone());
     }
 }

@@ -15,23 +15,24 @@ use std::marker::PhantomData;
 /// ```
 pub struct Slice {
     registration: Registration,
-    /// Gives the CPU back; false where the kernel had revoked the grant before.
+    /// Gives the CPU back; false where the kernel had revoked the grant meanwhile.
     give_back: fn() -> bool,
-    yields: Cell<u64>,
-    revocations: Cell<u64>,
+    counts: Cell<Counts>,
     _of_this_thread: PhantomData<*const ()>,
 }
 
-/// What became of the requests of a thread, as it saw that itself. A grant that comes and goes between the two looks at the
-/// end of a section is not seen.
+/// What became of the requests of a thread, as it saw that itself at the end of each section. What comes and goes between the
+/// two looks that it takes there is not seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Grants.
+    /// Sections at whose end there was a grant.
     pub grants: u64,
-    /// Those of them that the thread gave back before they ended.
+    /// Grants among them that the thread gave back before they ended.
     pub yields: u64,
-    /// Those of them that the kernel revoked.
-    pub revocations: u64,
+    /// Sections at whose end there was neither a grant nor the request: the kernel had revoked a grant, or it had moved the
+    /// thread to another CPU, which takes the request, too. The thread cannot tell the two apart. (The kernel can: it counts
+    /// in debugfs `rseq/stats` if it was built with CONFIG_RSEQ_STATS.)
+    pub lost: u64,
 }
 
 /// Whose rseq area is used.
@@ -53,13 +54,7 @@ impl Slice {
     }
 
     fn on(registration: Registration, give_back: fn() -> bool) -> Slice {
-        Slice {
-            registration,
-            give_back,
-            yields: Cell::new(0),
-            revocations: Cell::new(0),
-            _of_this_thread: PhantomData,
-        }
+        Slice { registration, give_back, counts: Cell::default(), _of_this_thread: PhantomData }
     }
 
     /// Runs a section during which the kernel is asked for more time if that of the thread ends, also if the section
@@ -77,8 +72,7 @@ impl Slice {
 
     /// What became of the requests so far.
     pub fn counts(&self) -> Counts {
-        let (yields, revocations) = (self.yields.get(), self.revocations.get());
-        Counts { grants: yields + revocations, yields, revocations }
+        self.counts.get()
     }
 
     /// Whose area is used.
@@ -86,13 +80,17 @@ impl Slice {
         self.registration.place()
     }
 
-    /// A request was granted.
+    /// The kernel took a request.
     #[cold]
     #[inline(never)]
-    fn was_granted(&self, ended: Ended) {
-        let in_time = ended.granted && (self.give_back)();
-        let count = if in_time { &self.yields } else { &self.revocations };
-        count.set(count.get() + 1);
+    fn was_taken(&self, ended: Ended) {
+        let yielded = ended.granted && (self.give_back)();
+        let Counts { grants, yields, lost } = self.counts.get();
+        self.counts.set(Counts {
+            grants: grants + u64::from(ended.granted),
+            yields: yields + u64::from(yielded),
+            lost: lost + u64::from(!ended.granted),
+        });
     }
 }
 
@@ -123,8 +121,8 @@ impl Handle<'_> {
     #[inline(always)]
     pub fn finish(self) {
         let ended = self.area.finish();
-        if !ended.was_not_needed() {
-            self.slice.was_granted(ended);
+        if !ended.was_left_alone() {
+            self.slice.was_taken(ended);
         }
     }
 
@@ -193,7 +191,7 @@ mod tests {
         slice.during(|| assert!(area.grant()));
         slice.during(|| ());
         assert_eq!(GIVEN_BACK.get(), 1);
-        assert_eq!(slice.counts(), Counts { grants: 1, yields: 1, revocations: 0 });
+        assert_eq!(slice.counts(), Counts { grants: 1, yields: 1, lost: 0 });
         assert_eq!(area.state(), (0, 0));
     }
 
@@ -204,14 +202,15 @@ mod tests {
             assert!(area.grant());
             area.revoke();
         });
-        assert_eq!((GIVEN_BACK.get(), slice.counts().revocations), (0, 1));
+        assert_eq!(GIVEN_BACK.get(), 0);
+        assert_eq!(slice.counts(), Counts { grants: 0, yields: 0, lost: 1 });
     }
 
     #[test]
-    fn a_grant_that_ends_just_before_it_is_given_back_counts_as_revoked() {
+    fn a_grant_that_ends_just_before_it_is_given_back_was_one() {
         let (slice, area) = with_fake(too_late);
         slice.during(|| assert!(area.grant()));
-        assert_eq!(slice.counts(), Counts { grants: 1, yields: 0, revocations: 1 });
+        assert_eq!(slice.counts(), Counts { grants: 1, yields: 0, lost: 0 });
     }
 
     #[test]

@@ -70,8 +70,38 @@ fn the_extension_can_be_had_again_and_only_once_at_a_time() {
             assert_eq!(Slice::enable().unwrap_err(), Absent::Taken);
         }
         slice.during(|| ());
-        assert_eq!(slice.counts().revocations, 0);
     }
+}
+
+/// Not only a grant takes a request away: so does a move to another CPU without one. Whoever took that for a revoked grant
+/// would claim grants where there were none.
+#[test]
+fn l5_a_move_to_another_cpu_loses_the_request_and_is_no_grant() {
+    let Some(slice) = enable() else { return };
+    if thread::available_parallelism().unwrap().get() < 2 {
+        println!("skipped: there is no other CPU");
+        return;
+    }
+    let there = cpu() as usize;
+    let moved = (0..20).filter(|turn| {
+        slice.during(|| {
+            let before = cpu();
+            pin((there + turn) % 2);
+            cpu() != before
+        })
+    });
+    let moved = moved.count() as u64;
+    assert!(slice.counts().lost >= moved.min(10), "{moved} moves: {:?}", slice.counts());
+}
+
+/// Lets this thread run on one CPU only, if it may.
+fn pin(cpu: usize) {
+    // SAFETY: a set of CPUs is a set of bits, of which none is set at first.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the number lies within the set.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: the set is one, and 0 is the calling thread.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) };
 }
 
 /// More threads than CPUs, all of which are nearly always in a section: some of them must be preempted there.
@@ -98,7 +128,7 @@ fn l4_this_kernel_grants_what_is_requested() {
     });
     let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>();
     assert!(sum(|counts| counts.yields) > 0, "{counts:?}");
-    assert_eq!(sum(|counts| counts.grants), sum(|counts| counts.yields + counts.revocations));
+    assert!(sum(|counts| counts.grants) >= sum(|counts| counts.yields));
 }
 
 #[test]

@@ -114,35 +114,35 @@ impl Slicing {
             Some(Err(absent)) => return trial.evidence(&feature, false, absent.to_string()),
             Some(Ok(place)) => place,
         };
-        let Used { requests, grants, yields, revocations } = used;
-        for (name, count) in
-            [("requests", requests), ("grants", grants), ("yields", yields), ("revocations", revocations)]
+        let Used { requests, grants, yields, lost } = used;
+        for (name, count) in [("requests", requests), ("grants", grants), ("yields", yields), ("lost", lost)]
         {
             trial.counter(&format!("slice {name}"), count as f64);
         }
         if let Err(why) = self.check_length(&root) {
             return trial.evidence(&feature, false, why);
         }
-        let seen = match grants {
-            0 => {
-                let area = match place {
-                    Place::Libc => "libc's rseq area",
-                    Place::Own => "an rseq area of its own",
-                };
-                format!(
-                    "no grant for {requests} requests on {area}: no thread's time ended in a section; take more threads \
-                     than CPUs, or longer trials"
-                )
-            }
-            _ => {
-                let by_kernel = by_kernel.map_or(String::new(), |counted| format!("; {counted}"));
-                format!(
-                    "{grants} grants for {requests} requests, {yields} of them given back and {revocations} \
-                     revoked{by_kernel}"
-                )
-            }
-        };
-        trial.evidence(&feature, grants > 0, seen);
+        // A grant that was revoked looks to its thread like a move to another CPU. The kernel knows, but counts for all.
+        let ran = grants > 0 || (lost > 0 && kernel.is_some_and(|kernel| kernel.grants > 0));
+        let by_kernel = by_kernel.map_or(String::new(), |counted| format!("; {counted}"));
+        let mut seen = format!(
+            "{requests} requests, {grants} grants at the end of a section, {yields} of them given back, {lost} requests \
+             lost meanwhile{by_kernel}"
+        );
+        if !ran {
+            seen += match place {
+                Place::Libc => "; libc's rseq area",
+                Place::Own => "; an rseq area of its own",
+            };
+            seen += match kernel {
+                None if lost > 0 => {
+                    "; whether the lost ones were granted only the kernel's counts tell (CONFIG_RSEQ_STATS, \
+                                     debugfs, root)"
+                }
+                _ => "; take more threads than CPUs, or longer trials",
+            };
+        }
+        trial.evidence(&feature, ran, seen);
     }
 
     /// Whether grants are as long as was asked for.
@@ -243,11 +243,20 @@ mod tests {
         let asked = Used { requests: 9, ..Used::default() };
         let (feature, ran, seen) = evidence(&with(Ok(Place::Own)), asked).unwrap();
         assert_eq!((feature.as_str(), ran), ("slice=on", false));
-        assert!(seen.starts_with("no grant for 9 requests on an rseq area of its own"), "{seen}");
+        assert!(
+            seen.starts_with("9 requests, 0 grants") && seen.contains("an rseq area of its own"),
+            "{seen}"
+        );
 
-        let granted = Used { grants: 3, yields: 1, revocations: 2, ..asked };
+        let lost = Used { lost: 2, ..asked };
+        let (_, ran, seen) = evidence(&with(Ok(Place::Libc)), lost).unwrap();
+        assert!(!ran && seen.contains("only the kernel's counts tell"), "{seen}");
+
+        let granted = Used { grants: 3, yields: 1, ..lost };
         let (_, ran, seen) = evidence(&with(Ok(Place::Libc)), granted).unwrap();
-        assert!(ran && seen == "3 grants for 9 requests, 1 of them given back and 2 revoked", "{seen}");
+        let words =
+            "9 requests, 3 grants at the end of a section, 1 of them given back, 2 requests lost meanwhile";
+        assert!(ran && seen == words, "{seen}");
 
         let (_, ran, seen) = evidence(&with(Err(Absent::NotBuilt)), Used::default()).unwrap();
         assert!(!ran && seen.contains("CONFIG_RSEQ_SLICE_EXTENSION=y"), "{seen}");

@@ -43,12 +43,12 @@ impl Extension for Handle<'_> {
 pub struct Used {
     /// Requests.
     pub requests: u64,
-    /// Grants.
+    /// Grants that were there at the end of their section.
     pub grants: u64,
-    /// Grants that were given back.
+    /// Grants among them that were given back in time.
     pub yields: u64,
-    /// Grants that the kernel revoked.
-    pub revocations: u64,
+    /// Requests that were lost: by a grant that was revoked, or by a move to another CPU.
+    pub lost: u64,
 }
 
 impl Used {
@@ -58,7 +58,7 @@ impl Used {
             requests: self.requests - before.requests,
             grants: self.grants - before.grants,
             yields: self.yields - before.yields,
-            revocations: self.revocations - before.revocations,
+            lost: self.lost - before.lost,
         }
     }
 }
@@ -69,7 +69,7 @@ impl Sum for Used {
             requests: sum.requests + one.requests,
             grants: sum.grants + one.grants,
             yields: sum.yields + one.yields,
-            revocations: sum.revocations + one.revocations,
+            lost: sum.lost + one.lost,
         })
     }
 }
@@ -133,8 +133,8 @@ impl Own {
 
     /// What became of the requests so far, of which `sections` were made by a measured loop.
     pub fn used(&self, sections: u64) -> Used {
-        let Counts { grants, yields, revocations } = self.slice.counts();
-        Used { requests: self.requests.get() + sections, grants, yields, revocations }
+        let Counts { grants, yields, lost } = self.slice.counts();
+        Used { requests: self.requests.get() + sections, grants, yields, lost }
     }
 
     #[inline(always)]
