@@ -154,3 +154,88 @@ fn in_words(time: Duration) -> String {
     let seconds = time.as_secs();
     if seconds < 120 { format!("{seconds} s") } else { format!("{} min {} s", seconds / 60, seconds % 60) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    /// Stands in for the makefile of a kernel: it takes every option but those that `WITHOUT` names, and has one module.
+    const MAKEFILE: &str = "\
+allnoconfig:
+\t@grep -v '$(WITHOUT)' $(KCONFIG_ALLCONFIG) > $(O)/.config
+bzImage:
+\t@mkdir -p $(O)/arch/x86/boot
+\t@echo '  BUILD   bzImage'
+\t@cp image $(O)/arch/x86/boot/bzImage
+modules:
+\t@echo '  CC [M]  kernel/one.o'
+\t@mkdir -p $(O)/kernel
+\t@cp module $(O)/kernel/one.ko
+\t@echo kernel/one.o > $(O)/modules.order
+\t@echo kernel/two.ko > $(O)/modules.builtin
+";
+
+    /// Builds from a source with this makefile.
+    fn build(makefile: &str, partial: bool) -> (TempDir, anyhow::Result<PathBuf>) {
+        let top = TempDir::new().unwrap();
+        let source = top.path().join("source");
+        fs::create_dir(&source).unwrap();
+        fs::write(source.join("Makefile"), makefile).unwrap();
+        fs::write(source.join("image"), "an image").unwrap();
+        fs::write(source.join("module"), "a module").unwrap();
+        let (work, to) = (top.path().join("work"), top.path().join("to"));
+        let (variant, runner) = (Variant::NoSlice, &Runner { dry: false });
+        let build = Build { variant, source: &source, work: &work, to: &to, jobs: 1, partial, runner };
+        let built = build.run();
+        (top, built)
+    }
+
+    fn has_make() -> bool {
+        let there = Command::new("make").arg("--version").stdout(Stdio::null()).status().is_ok();
+        if !there {
+            println!("skipped: make is not installed");
+        }
+        there
+    }
+
+    #[test]
+    fn what_was_built_is_put_where_a_kernel_is_looked_for() {
+        if !has_make() {
+            return;
+        }
+        let (top, built) = build(&MAKEFILE.replace("$(WITHOUT)", "CONFIG_NONE="), false);
+        let to = built.unwrap();
+        let text = |inside: &str| fs::read_to_string(to.join(inside)).unwrap();
+        assert_eq!((text("bzImage"), text("modules/one.ko")), ("an image".into(), "a module".into()));
+        assert_eq!(text("modules/modules.builtin"), "kernel/two.ko\n");
+        assert!(text("config").contains("# CONFIG_RSEQ_SLICE_EXTENSION is not set"));
+        let log = fs::read_to_string(top.path().join("work/no-slice.log")).unwrap();
+        assert!(log.contains("CC [M]  kernel/one.o"), "{log}");
+    }
+
+    #[test]
+    fn options_that_the_source_does_not_take_are_named_before_it_is_built() {
+        if !has_make() {
+            return;
+        }
+        let makefile = MAKEFILE.replace("$(WITHOUT)", "SCHED_PROXY_EXEC");
+        let (top, built) = build(&makefile, false);
+        let said = built.unwrap_err().to_string();
+        assert!(said.contains("CONFIG_SCHED_PROXY_EXEC is n, not y") && said.contains("--partial"), "{said}");
+        assert!(!top.path().join("work/no-slice/arch").exists(), "nothing was built");
+        build(&makefile, true).1.unwrap();
+    }
+
+    #[test]
+    fn a_build_that_fails_shows_the_end_of_its_log() {
+        if !has_make() {
+            return;
+        }
+        let makefile =
+            MAKEFILE.replace("\t@cp image", "\t@echo 'main.c:1: error: no such thing' >&2; false #");
+        let (_top, built) = build(&makefile, false);
+        let said = built.unwrap_err().to_string();
+        assert!(said.contains("no-slice.log") && said.contains("error: no such thing"), "{said}");
+    }
+}
