@@ -162,6 +162,7 @@ mod tests {
 
     /// Stands in for the makefile of a kernel: it takes every option but those that `WITHOUT` names, and has one module.
     const MAKEFILE: &str = "\
+WITHOUT := CONFIG_NONE
 allnoconfig:
 \t@grep -v '$(WITHOUT)' $(KCONFIG_ALLCONFIG) > $(O)/.config
 bzImage:
@@ -204,7 +205,7 @@ modules:
         if !has_make() {
             return;
         }
-        let (top, built) = build(&MAKEFILE.replace("$(WITHOUT)", "CONFIG_NONE="), false);
+        let (top, built) = build(MAKEFILE, false);
         let to = built.unwrap();
         let text = |inside: &str| fs::read_to_string(to.join(inside)).unwrap();
         assert_eq!((text("bzImage"), text("modules/one.ko")), ("an image".into(), "a module".into()));
@@ -219,7 +220,7 @@ modules:
         if !has_make() {
             return;
         }
-        let makefile = MAKEFILE.replace("$(WITHOUT)", "SCHED_PROXY_EXEC");
+        let makefile = MAKEFILE.replace("CONFIG_NONE", "SCHED_PROXY_EXEC");
         let (top, built) = build(&makefile, false);
         let said = built.unwrap_err().to_string();
         assert!(said.contains("CONFIG_SCHED_PROXY_EXEC is n, not y") && said.contains("--partial"), "{said}");
