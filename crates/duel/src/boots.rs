@@ -2,7 +2,8 @@
 
 use crate::error::LOST_IN_A_ROW;
 use crate::problems::Problems;
-use crate::run::{Halt, Run, Tally, halt, lost, unix_ms};
+use crate::run::{Halt, Run, Tally, halt, unix_ms};
+use crate::trials::lost;
 use crate::{Boot, BootStart, DuelError, Eta, Side};
 use agent::{AgentError, Request, TrialRequest};
 use experiment::{BootRecord, Facts, Failure, Record, Variant};

@@ -9,6 +9,7 @@ mod observer;
 mod plan;
 mod problems;
 mod run;
+mod trials;
 
 pub use conduct::conduct;
 pub use error::DuelError;

@@ -1,16 +1,16 @@
-//! What a run knows and does whichever way its target goes: trials, records, the end of a block, what is left.
+//! What a run knows whichever way its target goes: what is done, what was read of machines, when a point is decided, what is
+//! left.
 
 use crate::error::LOST_IN_A_ROW;
 use crate::eta::{Left, Pace};
-use crate::{BlockDone, DuelError, Eta, Observer, Plan, Side, Slot, TrialStart};
-use agent::{AgentError, Done, Stop, TrialRequest, Work};
+use crate::{BlockDone, DuelError, Eta, Observer, Plan, Side, Slot};
+use agent::{AgentError, Stop, Work};
 use analysis::Live;
-use experiment::{Experiment, Facts, Failure, Outcome, Record, TrialRecord, Usage, Variant};
+use experiment::{Experiment, Facts, Outcome, Record, TrialRecord, Variant};
 use journal::Journal;
-use rand::RngExt as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use targets::{Target, TargetError};
 
 /// A trial's block, label, point, variant and twin.
@@ -67,13 +67,10 @@ impl<E: Into<DuelError>> From<E> for Halt {
 /// What one point did in one block.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
-    ran: usize,
-    missing: usize,
-    elapsed: Duration,
+    pub ran: usize,
+    pub missing: usize,
+    pub elapsed: Duration,
 }
-
-/// What marks the processes of trials in virtual time: they live in a machine of their own, where no other can be.
-const REPEATED: &str = "repeated";
 
 impl Run<'_> {
     /// Takes over what earlier sittings of the run have done.
@@ -138,7 +135,8 @@ impl Run<'_> {
         }
     }
 
-    fn count(&mut self, trial: &TrialRecord, place: Option<usize>) {
+    /// Counts a trial that has ended, in this sitting or an earlier one.
+    pub fn count(&mut self, trial: &TrialRecord, place: Option<usize>) {
         let (block, workload, point, variant, twin) = trial.key();
         self.done.insert((block, workload.into(), point.into(), variant.into(), twin));
         self.live.add(trial);
@@ -183,115 +181,6 @@ impl Run<'_> {
         let next = if self.target.boots() { "a new boot follows" } else { "a new agent is started" };
         self.observer.notice(&format!("{why}; {next}"));
         Ok(why)
-    }
-
-    /// What an agent is asked for one trial.
-    pub fn request(&mut self, slot: &Slot, side: &Side, block: u32) -> TrialRequest {
-        let (token, block, padding_bytes) = match self.experiment.in_virtual_time(&side.variant) {
-            // Nothing there comes about by chance, and so each repeat must be asked for in the same words.
-            true => (REPEATED, 1, 0),
-            false => (self.token, block, self.padding.random_range(0..4096)),
-        };
-        TrialRequest {
-            token: token.into(),
-            work: work(slot, side),
-            knobs: side.variant.knobs.clone(),
-            seed: self.plan.block_seed(slot, block),
-            padding_bytes,
-            deadline_s: self.experiment.deadline_s,
-        }
-    }
-
-    /// Runs one trial and keeps its record. Whatever goes wrong with it or its agent makes it missing; only a machine on
-    /// which agents keep dying ends the run. Tells whether its agent was lost.
-    pub fn trial(
-        &mut self,
-        place: usize,
-        side: &Side,
-        (block, order): (u32, u32),
-        request: &TrialRequest,
-        tally: &mut Tally,
-    ) -> Result<bool, Halt> {
-        if self.stop.asked() {
-            return Err(Halt::Stopped);
-        }
-        let slot = &self.plan.slots[place];
-        let eta = self.eta();
-        self.observer.trial(&TrialStart { slot, variant: &side.variant.name, block, eta });
-        let at_unix_ms = unix_ms();
-        let began = Instant::now();
-        let mut agent_lost = false;
-        let (outcome, usage, kernel_log) = match self.ask(request, &side.variant) {
-            Ok(done) => {
-                self.agents_lost = 0;
-                // A machine that shuts down tells every process to leave, the trial, too. It has not failed: a run that is
-                // resumed does it again.
-                if self.stop.asked() && matches!(done.outcome, Outcome::Missing { .. }) {
-                    return Err(Halt::Stopped);
-                }
-                (done.outcome, done.usage, done.kernel_log)
-            }
-            Err(AgentError::Stopped) => return Err(Halt::Stopped),
-            Err(AgentError::Refused(why)) => (lost(Failure::Knob, why), Usage::default(), Vec::new()),
-            Err(error) => {
-                agent_lost = true;
-                let why = self.lost_agent(&error)?;
-                (lost(Failure::Agent, why), Usage::default(), Vec::new())
-            }
-        };
-        let record = TrialRecord {
-            at_unix_ms,
-            elapsed_ns: began.elapsed().as_nanos() as u64,
-            usage,
-            kernel_log,
-            ..self.unmeasured(place, side, (block, order), outcome)
-        };
-        self.keep(place, record, tally)?;
-        Ok(agent_lost)
-    }
-
-    /// A record of a trial that came to this without having run.
-    pub fn unmeasured(
-        &self,
-        place: usize,
-        side: &Side,
-        (block, order): (u32, u32),
-        outcome: Outcome,
-    ) -> TrialRecord {
-        let slot = &self.plan.slots[place];
-        TrialRecord {
-            block,
-            order,
-            workload: slot.label.clone(),
-            point: slot.point.clone(),
-            variant: side.variant.name.clone(),
-            twin: side.twin,
-            at_unix_ms: unix_ms(),
-            elapsed_ns: 0,
-            outcome,
-            usage: Usage::default(),
-            kernel_log: Vec::new(),
-        }
-    }
-
-    /// Puts a trial into the journal, whole, before anything follows from it.
-    pub fn keep(&mut self, place: usize, record: TrialRecord, tally: &mut Tally) -> Result<(), Halt> {
-        tally.ran += 1;
-        tally.missing += usize::from(matches!(record.outcome, Outcome::Missing { .. }));
-        tally.elapsed += Duration::from_nanos(record.elapsed_ns);
-        self.count(&record, Some(place));
-        self.journal.append(&Record::Trial(Box::new(record)))?;
-        self.journal.sync()?;
-        Ok(())
-    }
-
-    fn ask(&mut self, request: &TrialRequest, variant: &Variant) -> Result<Done, AgentError> {
-        let agent = self.target.agent(variant).map_err(|error| match error {
-            TargetError::Agent(error) => error,
-            other => AgentError::Stream(std::io::Error::other(other.to_string())),
-        })?;
-        agent.prepare(&variant.knobs)?;
-        agent.trial(request)
     }
 
     /// Asks whether a point that has completed a block needs another.
@@ -350,12 +239,8 @@ impl Run<'_> {
     }
 }
 
-fn work(slot: &Slot, side: &Side) -> Work {
+pub(crate) fn work(slot: &Slot, side: &Side) -> Work {
     Work { workload: slot.workload.clone(), params: side.params.clone(), point: slot.point.clone() }
-}
-
-pub(crate) fn lost(failure: Failure, why: String) -> Outcome {
-    Outcome::Missing { failure, why }
 }
 
 pub(crate) fn halt(error: impl Into<TargetError>) -> Halt {
