@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 mod alone;
+mod barrier;
 mod buckets;
 pub mod clock;
 mod complaint;

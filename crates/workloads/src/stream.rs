@@ -1,7 +1,6 @@
 //! stream: four loops over arrays that no cache holds, after STREAM.
 
 mod arrays;
-mod barrier;
 mod kernels;
 mod team;
 

@@ -2,11 +2,11 @@
 
 use super::waiters::{Word, with_waiters};
 use super::{ORIGINALS, Setup, Special, WAITING_QUIRKS, broken, description, elapsed_ms, latency, repeat};
+use crate::barrier::Barrier;
 use crate::shared::{room_for, warm_up};
 use crate::{Failure, Original, Trial, Workload, originals, threads};
 use experiment::{Description, Parameter, Params};
 use rustix::thread::futex;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The workload.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +105,9 @@ struct Wakeup {
 /// Lets all wakers start together, and measures the one call of each.
 fn wake_together(setup: &Setup, word: &Word, nwakers: usize) -> Result<Vec<Wakeup>, Failure> {
     let share = (setup.threads / nwakers.max(1)) as u32;
-    let barrier = Barrier::new(nwakers + 1);
+    // As in the original. It is not the gate of a crew, where all sleep until somebody else opens it, because how many of the
+    // wakers are preempted in their call, and so the mean, depends on how they come to it.
+    let barrier = Barrier::new(nwakers as u32 + 1, 0);
     threads::scope(setup.stack_bytes(), |scope| {
         for index in 0..nwakers {
             let waker = || {
@@ -119,51 +121,15 @@ fn wake_together(setup: &Setup, word: &Word, nwakers: usize) -> Result<Vec<Wakeu
                 Ok(Wakeup { start_ns, end_ns, woken })
             };
             if let Err(error) = scope.start(waker) {
-                barrier.turn(CANCELLED);
+                barrier.cancel();
                 return Err(Failure::Spawn { nth: index + 1, count: nwakers, why: error.to_string() });
             }
         }
-        barrier.wait();
+        // Only this thread could say that not all will come.
+        let _ = barrier.wait();
         let panicked = || Failure::Invariant("a thread of the workload panicked".into());
         scope.join().into_iter().map(|ended| ended.into_result().unwrap_or_else(|| Err(panicked()))).collect()
     })
-}
-
-/// A barrier like that of the C library, which the original uses: the last to arrive lets the others go, and goes on
-/// without having slept. It is not the gate of a crew, where all sleep until somebody else opens it, because how
-/// many of the wakers are preempted in their call, and so the mean, depends on how they come to it.
-struct Barrier {
-    missing: AtomicU32,
-    state: AtomicU32,
-}
-
-const CLOSED: u32 = 0;
-const OPEN: u32 = 1;
-const CANCELLED: u32 = 2;
-
-impl Barrier {
-    fn new(count: usize) -> Barrier {
-        Barrier { missing: AtomicU32::new(count as u32), state: AtomicU32::new(CLOSED) }
-    }
-
-    /// Waits until all have arrived. False means that they never will.
-    fn wait(&self) -> bool {
-        if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.turn(OPEN);
-            return true;
-        }
-        while self.state.load(Ordering::Acquire) == CLOSED {
-            // Whatever woke it, it looks again.
-            let _ = futex::wait(&self.state, futex::Flags::PRIVATE, CLOSED, None);
-        }
-        self.state.load(Ordering::Acquire) == OPEN
-    }
-
-    fn turn(&self, state: u32) {
-        self.state.store(state, Ordering::Release);
-        // Waking cannot fail on an aligned word of our own.
-        let _ = futex::wake(&self.state, futex::Flags::PRIVATE, i32::MAX as u32);
-    }
 }
 
 #[cfg(test)]

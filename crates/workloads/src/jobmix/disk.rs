@@ -4,6 +4,7 @@
 use super::user::{User, failed};
 use crate::Failure;
 use crate::originals::{die_with_parent, failed_command};
+use crate::random::Random;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -32,11 +33,7 @@ pub fn read(user: &mut User) -> Result<(), Failure> {
 pub fn read_random(user: &mut User) -> Result<(), Failure> {
     let mut file = Blocks::create(user, "disk", false)?;
     file.fill()?;
-    for _ in 0..file.count {
-        let number = user.random.below(file.count);
-        file.seek(number)?;
-        file.read(number)?;
-    }
+    file.at_random(&mut user.random, Blocks::read)?;
     file.remove()
 }
 
@@ -44,11 +41,7 @@ pub fn read_random(user: &mut User) -> Result<(), Failure> {
 pub fn write_random(user: &mut User, synced: bool) -> Result<(), Failure> {
     let mut file = Blocks::create(user, "disk", synced)?;
     file.fill()?;
-    for _ in 0..file.count {
-        let number = user.random.below(file.count);
-        file.seek(number)?;
-        file.write(number)?;
-    }
+    file.at_random(&mut user.random, Blocks::write)?;
     file.remove()
 }
 
@@ -56,13 +49,11 @@ pub fn write_random(user: &mut User, synced: bool) -> Result<(), Failure> {
 pub fn update(user: &mut User) -> Result<(), Failure> {
     let mut file = Blocks::create(user, "disk", true)?;
     file.fill()?;
-    for _ in 0..file.count {
-        let number = user.random.below(file.count);
-        file.seek(number)?;
+    file.at_random(&mut user.random, |file, number| {
         file.read(number)?;
         file.seek(number)?;
-        file.write(number)?;
-    }
+        file.write(number)
+    })?;
     file.remove()
 }
 
@@ -114,6 +105,20 @@ impl Blocks {
         (0..self.count).try_for_each(|number| self.write(number))
     }
 
+    /// Does `job` at as many blocks as there are, each drawn at random.
+    fn at_random(
+        &mut self,
+        random: &mut Random,
+        job: impl Fn(&mut Blocks, u64) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        for _ in 0..self.count {
+            let number = random.below(self.count);
+            self.seek(number)?;
+            job(self, number)?;
+        }
+        Ok(())
+    }
+
     fn seek(&mut self, number: u64) -> Result<(), Failure> {
         let moved = self.file.seek(SeekFrom::Start(number * BLOCK as u64));
         moved.map(drop).map_err(failed(in_words("seek in", &self.path)))
@@ -163,7 +168,6 @@ fn in_words(what: &str, path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
 
     #[test]
     fn a_block_that_is_another_is_found() {

@@ -2,8 +2,8 @@
 
 use super::Plan;
 use super::arrays::{Arrays, Part};
-use super::barrier::Barrier;
 use super::kernels::{Kernels, first_touch};
+use crate::barrier::Barrier;
 use crate::clock::now_ns;
 use crate::{Failure, crew, threads};
 

@@ -86,6 +86,17 @@ impl Round {
         self.threads.iter().map(|done| done.events).sum()
     }
 
+    /// The round, if so many sections were `counted` under its locks as its events must have done, `each` so many.
+    pub fn if_counted(self, counted: u64, each: u64) -> Result<Round, Failure> {
+        let wanted = self.events() * each;
+        match counted == wanted {
+            true => Ok(self),
+            false => Err(Failure::Invariant(format!(
+                "{counted} sections were counted under the locks, of {wanted}"
+            ))),
+        }
+    }
+
     /// Leaves the rate and the latencies.
     pub fn leave(&self, trial: &mut Trial) -> Result<(), Failure> {
         if let Some(index) = self.threads.iter().position(|done| !done.right) {

@@ -100,13 +100,7 @@ impl Visitor for Task {
             }
         })?;
         let counted: u64 = locks.into_iter().map(Guarded::into_inner).sum();
-        let wanted = round.events() * self.expected;
-        match counted == wanted {
-            true => Ok(round),
-            false => Err(Failure::Invariant(format!(
-                "{counted} sections were counted under the locks, of {wanted}"
-            ))),
-        }
+        round.if_counted(counted, self.expected)
     }
 }
 

@@ -1,13 +1,14 @@
-//! The barrier at which the threads of a team meet.
+//! A barrier at which threads meet.
 
 use rustix::thread::futex;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What `generation` says once the team is not going to be complete.
+/// What `generation` says once not all are going to come.
 const CANCELLED: u32 = u32::MAX;
 
-/// A barrier whose members turn for a while and then sleep, as those of libgomp do.
+/// A barrier whose members turn for a while and then sleep, as those of libgomp do, or sleep at once, as those of the C
+/// library do. The last to come lets the others go, and goes on without having slept.
 #[derive(Debug)]
 pub struct Barrier {
     arrived: AtomicU32,
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_team_that_is_cancelled_leaves() {
+    fn who_waits_for_others_that_will_not_come_leaves() {
         let barrier = Barrier::new(3, 10);
         std::thread::scope(|scope| {
             let early = scope.spawn(|| barrier.wait());
