@@ -245,12 +245,20 @@ fn lists_begin_with_names_and_every_workload_can_be_shown() {
 fn what_explains_the_command_fits_a_terminal() {
     let kduel = Kduel::new();
     short(&kduel, &["--blocks", "1", "--set", "think=1", "--set", "count=claim"]);
-    let mut all: Vec<Vec<&str>> = vec![vec!["--help"]];
-    for command in ["run", "report", "list", "show", "resume", "reproduce", "import"] {
+    let help = kduel.ok(&["--help"]);
+    let commands =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = commands.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.contains(&"run") && commands.contains(&"help"), "{commands:?}");
+    let mut all: Vec<Vec<&str>> = vec![vec!["--help"], vec!["show", "latest"]];
+    for command in commands.into_iter().filter(|command| *command != "help") {
         all.extend([vec![command, "--help"], vec![command, "-h"]]);
     }
-    all.extend(["workloads", "locks", "runs", "styles"].map(|what| vec!["list", what]));
-    all.push(vec!["show", "latest"]);
+    let lists = kduel.ok(&["list", "--help"]);
+    let lists = lists.lines().filter_map(|line| line.trim_start().strip_prefix("- ")?.split_once(':'));
+    let lists: Vec<&str> = lists.map(|(what, _)| what).collect();
+    assert!(lists.contains(&"workloads"), "{lists:?}");
+    all.extend(lists.into_iter().map(|what| vec!["list", what]));
     for args in all {
         let text = kduel.ok(&args);
         assert!(!text.is_empty() && text.is_ascii(), "{args:?}: {text}");
