@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How many lines a build of the features kernel prints, as counted; a guide for the progress bar, no more.
+/// About how many lines a build of the features kernel prints: an estimate for the progress bar, no more.
 const LINES: u64 = 1500;
 /// Where no terminal shows the bar, how often a line tells how far it is.
 const REPORT: Duration = Duration::from_secs(60);
