@@ -7,6 +7,7 @@ mod guest;
 mod initramfs;
 mod kvm;
 mod line;
+mod pin;
 mod qemu;
 mod settings;
 

@@ -6,13 +6,13 @@ use super::console::{Console, Fault, Trouble};
 use super::error::GuestError;
 use super::initramfs::Initramfs;
 use super::line::line_to;
+use super::pin::pin;
 use super::qemu::{MemoryFile, Qemu};
 use super::settings::Settings;
 use crate::capsule::Capsule;
 use crate::kernel::Kernel;
 use agent::{AgentError, Client, InitOrder, Line, ORDER_PATH, Request, SCRIPT_PATH, Stop, build_id, script};
-use machine::CpuSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -50,6 +50,7 @@ pub(super) struct Guest {
     client: Client,
     qemu: Qemu,
     console: Console,
+    emulated: bool,
     memory: Memory,
     /// What QEMU reads, and may write.
     _files: [MemoryFile; 3],
@@ -68,7 +69,11 @@ impl Guest {
         let mut guest = Guest::begin(plan)?;
         let remarks = guest.wait_for_first_word(plan.settings.timeout)?;
         if let Some(cpus) = &plan.settings.pin {
-            pin(guest.qemu.pid(), cpus)?;
+            pin(guest.qemu.pid(), cpus).map_err(|why| VmError::Setting {
+                name: "pin",
+                value: cpus.to_string(),
+                why,
+            })?;
         }
         match guest.client.hello() {
             Ok(()) => Ok((guest, remarks)),
@@ -113,6 +118,7 @@ impl Guest {
             client,
             qemu,
             console: Console::at(plan.console.clone()),
+            emulated: !plan.kvm,
             memory: Memory {
                 given_mib: settings.memory_mib,
                 needed_mib: needed_mib(&plan.kernel.image, archive.len()),
@@ -185,6 +191,9 @@ impl Guest {
             },
             (None, None, None) => Trouble { fault: Fault::Ended, detail: String::new() },
         };
+        if trouble.fault == Fault::JumpLabel && !self.emulated {
+            trouble.fault = Fault::Oops;
+        }
         let Memory { given_mib, needed_mib } = self.memory;
         if given_mib < needed_mib {
             let detail =
@@ -239,43 +248,9 @@ fn needed_mib(image: &[u8], initramfs_bytes: usize) -> u64 {
     (u64::from(field.map_or(0, u32::from_le_bytes)) + 2 * initramfs_bytes as u64) >> 20
 }
 
-/// Lets each CPU of the machine run on one CPU of the host only, the next of the list, or from its start again.
-fn pin(qemu: u32, cpus: &CpuSet) -> Result<(), VmError> {
-    let refused = |error: String| VmError::Setting { name: "pin", value: cpus.to_string(), why: error };
-    let tasks = fs::read_dir(format!("/proc/{qemu}/task")).map_err(|error| refused(error.to_string()))?;
-    let hosts = cpus.to_vec();
-    for task in tasks.flatten() {
-        let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-        let id = task.file_name().to_str().and_then(|id| id.parse::<u32>().ok());
-        if let (Some(id), Some(on)) = (id, hosts_of(&name, &hosts)) {
-            machine::cpus::pin_task(id, &on).map_err(|error| refused(error.to_string()))?;
-        }
-    }
-    Ok(())
-}
-
-/// Where a thread of QEMU belongs, by its name: `CPU 3/KVM`, or `ALL CPUs/TCG` for all of a machine whose CPUs take turns.
-fn hosts_of(name: &str, hosts: &[u32]) -> Option<CpuSet> {
-    if name.starts_with("ALL CPUs/") {
-        return Some(hosts.iter().copied().collect());
-    }
-    let number: usize = name.strip_prefix("CPU ")?.split('/').next()?.parse().ok()?;
-    hosts.get(number % hosts.len().max(1)).map(|host| CpuSet::one(*host))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn threads_are_told_apart_by_their_names() {
-        let list = |name| hosts_of(name, &[4, 6]).map(|cpus| cpus.to_string());
-        assert_eq!(list("CPU 0/KVM\n").as_deref(), Some("4"));
-        assert_eq!(list("CPU 3/TCG\n").as_deref(), Some("6"));
-        assert_eq!(list("ALL CPUs/TCG\n").as_deref(), Some("4,6"));
-        assert_eq!(list("qemu-system-x86\n"), None);
-        assert_eq!(list("CPU x/KVM\n"), None);
-    }
 
     #[test]
     fn what_a_kernel_takes_is_in_its_header() {
