@@ -162,6 +162,29 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[test]
+fn a_machine_that_dies_under_a_trial_is_why_the_trial_is_missing() {
+    let Some(path) = kernel(FEATURES) else { return };
+    let kernel = format!("kernel={}", path.display());
+    let kduel = Kduel::new();
+    let words =
+        ["sched-pipe", "--set", "loops=1000000000", "--points", "1", "--blocks", "1", "--no-aa", "-V", "a"];
+    let mut run =
+        kduel.command(&run(&kernel, &words)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the boot of the first block is up", || {
+        let journal = fs::read_to_string(kduel.home().join("latest/journal.jsonl")).unwrap_or_default();
+        journal.lines().filter(|line| line.contains("\"kind\":\"boot\"")).count() == 2
+    });
+    for qemu in machines(&kduel) {
+        kill_process(Pid::from_raw(qemu as i32).unwrap(), Signal::KILL).unwrap();
+    }
+    assert!(run.wait().unwrap().success(), "it costs a trial and not the run");
+    let reasons = support::reasons(&kduel.trials());
+    let [(failure, why)] = reasons.as_slice() else { panic!("one missing trial: {reasons:?}") };
+    assert_eq!(failure, "agent");
+    assert!(why.contains("ended without a word") && why.contains("SIGKILL"), "{why}");
+}
+
+#[test]
 fn p2_no_machine_outlives_kduel() {
     let Some(path) = test_kernel(FEATURES) else { return };
     let kernel = format!("kernel={}", path.display());
