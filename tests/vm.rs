@@ -163,7 +163,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn a_machine_that_dies_under_a_trial_is_why_the_trial_is_missing() {
-    let Some(path) = kernel(FEATURES) else { return };
+    let Some(path) = test_kernel(FEATURES) else { return };
     let kernel = format!("kernel={}", path.display());
     let kduel = Kduel::new();
     let words =
