@@ -4,10 +4,11 @@ use crate::environment;
 use crate::lines::{Lines, wait_readable};
 use crate::program::Program;
 use crate::requests::Requests;
-use crate::trial::{Order, Report};
+use crate::trial::{self, Order, Report};
 use crate::wire::{Done, TrialRequest};
 use crate::{TOKEN_VARIABLE, TRIAL_ARGUMENT};
 use experiment::{Failure, Outcome};
+use machine::modules::ModulesBefore;
 use machine::{KernelLog, Root, Snapshot, TrialCgroup};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::io::{self, Write as _};
@@ -46,6 +47,9 @@ pub(crate) struct Trial {
     before: Snapshot,
     kernel_log: KernelLog,
     clocksource: Option<String>,
+    modules: ModulesBefore,
+    /// That a module which the work loaded stays loaded.
+    stays: Option<String>,
     started_at: Instant,
     deadline: Instant,
 }
@@ -111,6 +115,8 @@ impl Trial {
                 before,
                 kernel_log,
                 clocksource,
+                modules: ModulesBefore::now(trial::modules(&request.work).into_iter().map(|need| need.name)),
+                stays: None,
                 started_at,
                 deadline: started_at + Duration::from_secs_f64(request.deadline_s),
             }),
@@ -215,6 +221,7 @@ impl Trial {
         }
         // A trial that was killed could not remove them itself.
         machine::remove_leftovers();
+        self.stays = self.modules.remove().err().map(|error| error.to_string());
         status
     }
 
@@ -252,6 +259,11 @@ impl Trial {
         {
             *failure = Failure::OutOfMemory;
             why.push_str("; meanwhile the kernel's out-of-memory killer was at work");
+        }
+        if let (Outcome::Missing { why, .. }, Some(stays)) = (&mut outcome, &self.stays)
+            && !why.contains(stays)
+        {
+            why.push_str(&format!("; {stays}"));
         }
         if matches!(outcome, Outcome::Done { .. }) {
             if usage.throttled_ns.is_some_and(|ns| ns > 0) {

@@ -105,7 +105,8 @@ fn run() -> Result<(), String> {
     attempt("the limit of open files stays low", setrlimit(Resource::Nofile, files).map_err(io::Error::from));
     attempt("there is no loopback network", loopback::raise());
     for module in &order.modules {
-        attempt(&format!("module {} is not loaded", module.display()), modules::load(module));
+        let loaded = modules::load(module).map_err(io::Error::other);
+        attempt(&format!("module {} is not loaded", module.display()), loaded);
     }
     be_of_build(order.build);
     let port = port::open(order.line)?;

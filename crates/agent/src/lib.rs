@@ -23,7 +23,7 @@ pub use init::{
 };
 pub use program::CAPSULE_BINARY;
 pub use serve::{ServeError, serve, serve_from_capsule};
-pub use trial::run_trial;
+pub use trial::{modules_of, run_trial};
 pub use wire::{Done, Event, Hello, PROTOCOL, Request, TrialRequest, Work, build_id};
 
 /// The argument that makes the binary an agent.

@@ -2,8 +2,10 @@
 
 use crate::wire::{TrialRequest, Work};
 use experiment::{Failure, Knob, Outcome, Usage};
+use machine::modules::ModuleNeed;
 use machine::{Root, Whose};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -79,6 +81,17 @@ fn cpu_ns() -> Option<u64> {
 /// The settings of the machine that this work needs.
 pub(crate) fn knobs(work: &Work) -> Result<Vec<Knob>, String> {
     find(work)?.knobs(&work.params).map_err(|failure| format!("{}: {failure}", work.workload))
+}
+
+/// The modules of the kernel that work loads, each once.
+pub fn modules_of(work: &[Work]) -> Vec<ModuleNeed> {
+    let needed: BTreeSet<ModuleNeed> = work.iter().flat_map(modules).collect();
+    needed.into_iter().collect()
+}
+
+/// The modules of the kernel that this work loads; a workload that this build does not have loads none.
+pub(crate) fn modules(work: &Work) -> Vec<ModuleNeed> {
+    find(work).map(|workload| workload.modules(&work.params)).unwrap_or_default()
 }
 
 /// What stands against doing this work here, in one sentence.

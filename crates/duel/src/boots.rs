@@ -5,7 +5,7 @@ use crate::problems::Problems;
 use crate::run::{Halt, Run, Tally, halt, unix_ms};
 use crate::trials::lost;
 use crate::{Boot, BootStart, DuelError, Eta, Side};
-use agent::{AgentError, Request, TrialRequest};
+use agent::{AgentError, Request, TrialRequest, modules_of};
 use experiment::{BootRecord, Facts, Failure, Record, Variant};
 use std::time::Instant;
 use targets::{BootOrder, Booted, TargetError};
@@ -180,8 +180,12 @@ impl Run<'_> {
         let variant = boot.variant.name.as_str();
         let eta = if block == 0 { Eta::default() } else { self.eta() };
         self.observer.boot(&BootStart { variant, twin: boot.twin, block, eta });
-        let order =
-            BootOrder { variant: variant.into(), spec: self.experiment.boot_spec(&boot.variant), script };
+        let order = BootOrder {
+            variant: variant.into(),
+            spec: self.experiment.boot_spec(&boot.variant),
+            modules: modules_of(&self.work_of(&boot.variant)),
+            script,
+        };
         let began = Instant::now();
         let booted = self.target.boot(&order);
         if booted.is_err() && self.stop.asked() {

@@ -15,6 +15,7 @@ pub mod knobs;
 mod leftovers;
 mod limits;
 mod memory;
+pub mod modules;
 mod mounts;
 mod owner;
 mod programs;

@@ -8,7 +8,6 @@ mod directory;
 mod error;
 mod file;
 mod image;
-mod modinfo;
 mod modules;
 mod package;
 mod rpm;

@@ -12,6 +12,7 @@ pub use vm::Vm;
 
 use agent::{AgentError, Client, Request};
 use experiment::{BootSpec, Facts, Variant};
+use machine::modules::ModuleNeed;
 use thiserror::Error;
 
 /// Where trials run: it boots a kernel for a variant, if it boots at all, opens an agent, and cleans up behind one that
@@ -73,6 +74,9 @@ pub struct BootOrder {
     pub variant: String,
     /// What to boot.
     pub spec: BootSpec,
+    /// The modules of the kernel that the work in this boot loads itself. A target that makes the machine has to put them
+    /// there.
+    pub modules: Vec<ModuleNeed>,
     /// All that the conductor will ask of the boot's agent, in order, between the greeting and the shutdown. Only a
     /// target to which nothing can be sent once it has started has a use for it.
     pub script: Vec<Request>,

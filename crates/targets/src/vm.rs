@@ -1,5 +1,6 @@
 //! Virtual machines: every boot is a QEMU with the variant's kernel and this very binary as its process 1.
 
+mod carried;
 mod command;
 mod console;
 mod error;
@@ -61,6 +62,7 @@ impl Vm {
             Entry::Occupied(known) => &*known.into_mut(),
             Entry::Vacant(place) => &*place.insert(kernel::open(given)?),
         };
+        let carried = carried::carried(kernel, &order.modules)?;
         let capsule = match self.capsule.take() {
             Some(capsule) => capsule,
             None => Capsule::of_this_program()?,
@@ -74,6 +76,7 @@ impl Vm {
                 kvm,
                 kernel,
                 capsule,
+                carried: &carried,
                 append: &order.spec.append,
                 script: &order.script,
                 console: console(&self.consoles, &order.variant)?,

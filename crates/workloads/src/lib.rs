@@ -61,6 +61,7 @@ pub use rseq::check_rseq;
 pub use trial::Trial;
 
 use experiment::{Description, Knob, Params};
+use machine::modules::ModuleNeed;
 use std::collections::BTreeMap;
 
 /// A named program with parameters that does work and yields metrics.
@@ -94,6 +95,13 @@ pub trait Workload: Sync {
     /// When a value cannot be meant.
     fn knobs(&self, _params: &Params) -> Result<Vec<Knob>, Failure> {
         Ok(Vec::new())
+    }
+
+    /// The modules of the kernel that these parameters make it load itself. A target that makes the machine puts them
+    /// there, in [`machine::modules::CARRIED_MODULES`], and leaves them unloaded; those that a trial has loaded are removed
+    /// behind it.
+    fn modules(&self, _params: &Params) -> Vec<ModuleNeed> {
+        Vec::new()
     }
 
     /// Does the work once for the point of `trial` and leaves its samples there. Called in a process of its

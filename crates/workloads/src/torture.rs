@@ -12,6 +12,7 @@ use crate::{Failure, Original, Trial, Workload};
 use chances::{Holds, Spread};
 use experiment::Direction::{Higher, Lower};
 use experiment::{Axis, Description, Metric, Parameter, Params, Point};
+use machine::modules::ModuleNeed;
 use round::{Plan, Round};
 use std::time::Duration;
 
@@ -52,6 +53,13 @@ impl Workload for Torture {
         match originals::wanted(params, self.originals())? {
             Some(_) => locktorture::Torture::new(params, trial)?.check(),
             None => room_for(trial.count()?, 0, 0),
+        }
+    }
+
+    fn modules(&self, params: &Params) -> Vec<ModuleNeed> {
+        match originals::wanted(params, self.originals()) {
+            Ok(Some(_)) => vec![locktorture::MODULE],
+            _ => Vec::new(),
         }
     }
 
@@ -145,7 +153,8 @@ fn parameters() -> Vec<Parameter> {
         Parameter::text(
             "module-dir",
             "",
-            "with `via=locktorture`: where torture.ko and locktorture.ko are; where nothing is set, modprobe finds them",
+            "with `via=locktorture`: where torture.ko and locktorture.ko are on the machine; where nothing is set, modprobe \
+             finds them, and a virtual machine gets those of its kernel",
         ),
     ]
 }

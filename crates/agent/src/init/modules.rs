@@ -1,22 +1,15 @@
-//! Kernel modules.
+//! Kernel modules that are loaded before the agent starts.
 
-use rustix::io::Errno;
-use rustix::system::finit_module;
-use std::ffi::CString;
-use std::fs::{self, File};
-use std::io;
+use machine::modules::{self, ModuleError};
+use std::fs;
 use std::path::Path;
 
 /// Loads a module, with the parameters that the kernel command line has for it. One that is there already is none that
 /// failed.
-pub(super) fn load(module: &Path) -> io::Result<()> {
+pub(super) fn load(module: &Path) -> Result<(), ModuleError> {
     let name = module.file_stem().unwrap_or_default().to_string_lossy();
     let command_line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    let parameters = CString::new(parameters(&command_line, &name)).unwrap_or_default();
-    match finit_module(File::open(module)?, &parameters, 0) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    modules::load(module, &parameters(&command_line, &name))
 }
 
 /// The kernel takes `NAME.PARAMETER` only for what is built in; for a module it is handed over here. In names of modules

@@ -3,6 +3,7 @@
 use crate::kernel::store::Source;
 use crate::kernel::{INSTALLED, Kernel, KernelError, Modules, directory, image};
 use machine::Root;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -110,7 +111,8 @@ fn modules_beside(root: &Root, path: &Path, release: Option<&str>, given: &str) 
             places.extend(["lib/modules", "usr/lib/modules"].map(|inside| top.join(inside).join(release)));
         }
     }
-    places.dedup();
+    let mut met = BTreeSet::new();
+    places.retain(|place| met.insert(place.clone()));
     let source = match places.iter().find(|place| place.is_dir()) {
         Some(place) => Source::Directory(place.clone()),
         None => Source::Absent(places),

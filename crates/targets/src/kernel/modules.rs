@@ -1,8 +1,9 @@
 //! The modules of a kernel, with what they depend on.
 
 use crate::kernel::KernelError;
-use crate::kernel::modinfo::{self, module_name};
 use crate::kernel::store::{Source, Store};
+use crate::kernel::unpack::damaged;
+use machine::modules::{Modinfo, module_name};
 use std::collections::BTreeSet;
 
 /// A module, ready to be loaded.
@@ -96,7 +97,7 @@ impl Modules {
             return Err(KernelError::NoModule { given, name, needed_by, looked_for });
         };
         let bytes = stored.unpacked()?;
-        let info = modinfo::read(&bytes, stored.path())?;
+        let info = Modinfo::read(&bytes).map_err(|error| damaged(stored.path(), &error))?;
         if let (Some(found), Some(wanted)) = (&info.release, &self.release)
             && found != wanted
         {

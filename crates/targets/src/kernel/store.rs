@@ -1,8 +1,8 @@
 //! Where modules are found: in directories, in build trees, in packages.
 
-use crate::kernel::modinfo::module_name;
 use crate::kernel::unpack::{unpacked, whole};
 use crate::kernel::{KernelError, package};
+use machine::modules::module_name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::ControlFlow;

@@ -24,6 +24,18 @@ pub enum VmError {
     /// There is no kernel to boot.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// A module that the work loads is not among those of the kernel, or cannot be taken from there.
+    #[error(
+        "{error}. The work of this variant loads it; {option}=m in the kernel's configuration builds it{built}"
+    )]
+    Module {
+        /// What is the matter.
+        error: Box<KernelError>,
+        /// The option that builds it.
+        option: &'static str,
+        /// What the configuration of the kernel says of that, as far as it is known: nothing, or a clause.
+        built: &'static str,
+    },
     /// This program cannot be taken into the machine.
     #[error("kduel cannot be taken into a virtual machine: {0}")]
     Capsule(#[from] CapsuleError),

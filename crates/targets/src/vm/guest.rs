@@ -10,8 +10,10 @@ use super::pin::pin;
 use super::qemu::{MemoryFile, Qemu};
 use super::settings::Settings;
 use crate::capsule::Capsule;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Module};
 use agent::{AgentError, Client, InitOrder, Line, ORDER_PATH, Request, SCRIPT_PATH, Stop, build_id, script};
+use machine::modules::CARRIED_MODULES;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -34,6 +36,8 @@ pub(super) struct Plan<'a> {
     pub(super) kvm: bool,
     pub(super) kernel: &'a Kernel,
     pub(super) capsule: &'a Capsule,
+    /// The modules that the work in it loads itself.
+    pub(super) carried: &'a [Module],
     /// The last boot arguments.
     pub(super) append: &'a [String],
     /// What the agent will be asked, where it has to know beforehand.
@@ -218,14 +222,19 @@ fn initramfs(plan: &Plan<'_>) -> Result<(Line, Vec<u8>), VmError> {
                 config.as_bytes(),
             )?;
         }
-        let mut paths = Vec::new();
-        for module in &modules {
-            let path = PathBuf::from(format!("/kduel/modules/{}.ko", module.name));
+        let path_of = |module: &Module| Path::new(CARRIED_MODULES).join(format!("{}.ko", module.name));
+        let all: BTreeMap<PathBuf, &Module> =
+            modules.iter().chain(plan.carried).map(|module| (path_of(module), module)).collect();
+        for (path, module) in all {
             initramfs.file(&path, 0o644, &module.bytes)?;
-            paths.push(path);
         }
         let scripted = plan.settings.virtual_time;
-        let order = InitOrder { build: build_id().into(), line, modules: paths, scripted };
+        let order = InitOrder {
+            build: build_id().into(),
+            line,
+            modules: modules.iter().map(path_of).collect(),
+            scripted,
+        };
         initramfs.file(Path::new(ORDER_PATH), 0o644, &serde_json::to_vec(&order)?)?;
         if scripted {
             let mut lines = Vec::new();

@@ -3,16 +3,13 @@
 mod found;
 
 use super::Program;
-use crate::clock::{now_ns, seconds_between};
 use crate::shared::warmup;
 use crate::{Failure, Trial};
 use experiment::Params;
 use found::Found;
+use machine::modules::{self, CARRIED_MODULES, ModuleError, ModuleNeed, ModulesBefore};
 use machine::{KernelLog, Root, running_config};
-use rustix::fs::{Mode, OFlags, open};
-use rustix::system::{delete_module, finit_module};
-use std::ffi::{CStr, CString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -31,7 +28,9 @@ pub const TYPES: [&str; 11] = [
     "percpu_rwsem_lock",
 ];
 
-const OPTION: &str = "CONFIG_LOCK_TORTURE_TEST";
+/// The module.
+pub const MODULE: ModuleNeed = ModuleNeed { name: "locktorture", option: "CONFIG_LOCK_TORTURE_TEST" };
+const OPTION: &str = MODULE.option;
 
 /// A run of it.
 #[derive(Debug)]
@@ -39,8 +38,8 @@ pub struct Torture {
     time: Duration,
     /// Its parameters, as `name=value` separated by blanks.
     arguments: String,
-    /// Where the modules are; empty where modprobe finds them.
-    directory: String,
+    /// Where the modules are; none where modprobe finds them.
+    directory: Option<PathBuf>,
 }
 
 impl Torture {
@@ -76,7 +75,7 @@ impl Torture {
                 params.count("long-hold-ms")?,
                 params.count("nested")?,
             ),
-            directory: params.text("module-dir")?.into(),
+            directory: directory(params.text("module-dir")?),
         })
     }
 
@@ -88,16 +87,23 @@ impl Torture {
         let root = Root::real();
         let built = running_config(&root);
         let built = built.as_ref().map(|(config, _)| config.value(OPTION));
-        let loaded = Path::new("/sys/module/locktorture").exists();
-        possible(built, loaded, !self.directory.is_empty(), rustix::process::geteuid().is_root())?;
+        let loaded = modules::is_loaded(&root, MODULE.name);
+        possible(built, loaded, self.directory.is_some(), rustix::process::geteuid().is_root())?;
         if !KernelLog::mark().is_readable() {
             return Err(Failure::Refused(
                 "locktorture tells what it did in the kernel log, and /dev/kmsg cannot be read".into(),
             ));
         }
-        match self.directory.is_empty() {
-            true => Program::find("modprobe", Some("kmod")).map(drop),
-            false => module_files(&self.directory).map(drop),
+        match &self.directory {
+            None => Program::find("modprobe", Some("kmod")).map(drop),
+            Some(directory) => modules::in_load_order(directory, MODULE.name).map(drop).map_err(|error| {
+                Failure::Refused(match carried() {
+                    Some(_) => {
+                        format!("{error}; leave out `module-dir`, this machine has the module without it")
+                    }
+                    None => format!("{error}; `module-dir` says where it is"),
+                })
+            }),
         }
     }
 
@@ -108,8 +114,9 @@ impl Torture {
     pub fn run(&self, trial: &mut Trial) -> Result<(), Failure> {
         self.check()?;
         let log = KernelLog::mark();
-        let start_ns = now_ns();
-        let mut loaded = self.load()?;
+        // Should the second one not be taken, the first goes with this.
+        let mut loaded = Loaded(Some(ModulesBefore::now([MODULE.name])));
+        self.load()?;
         let mut lines = Vec::new();
         let mut left = self.time;
         while !left.is_zero() {
@@ -119,35 +126,61 @@ impl Torture {
             left -= part;
             lines.extend(log.since());
         }
-        let elapsed_s = seconds_between(start_ns, now_ns());
         loaded.remove()?;
         lines.extend(log.since());
         let found = Found::read(&lines)?;
-        trial.note(format!("measured by locktorture of this kernel, {}", self.arguments));
-        found.leave(elapsed_s, trial)
+        let uname = rustix::system::uname();
+        let release = uname.release().to_string_lossy();
+        trial.note(format!("measured by locktorture of Linux {release}, {}", self.arguments));
+        found.leave(trial)
     }
 
-    fn load(&self) -> Result<Loaded, Failure> {
-        if self.directory.is_empty() {
-            let mut arguments = vec!["locktorture"];
+    fn load(&self) -> Result<(), Failure> {
+        let Some(directory) = &self.directory else {
+            let mut arguments = vec![MODULE.name];
             arguments.extend(self.arguments.split(' '));
-            Program::find("modprobe", Some("kmod"))?.run(&arguments)?;
-            return Ok(Loaded(true));
-        }
-        // Should the second one not be taken, the first goes with this.
-        let loaded = Loaded(true);
-        for (file, arguments) in module_files(&self.directory)?.iter().zip(["", &self.arguments]) {
-            let refused = |error| Failure::Refused(format!("{file} cannot be loaded: {error}"));
-            let module = open(file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(refused)?;
-            let arguments = CString::new(arguments).unwrap_or_default();
-            match finit_module(&module, &arguments, 0) {
-                // The module that several tests share may be there already.
-                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-                Err(error) => return Err(refused(error)),
-            }
-        }
-        Ok(loaded)
+            return Program::find("modprobe", Some("kmod"))?.run(&arguments).map(drop);
+        };
+        let files = modules::in_load_order(directory, MODULE.name).map_err(refused)?;
+        let last = files.len().saturating_sub(1);
+        files.iter().enumerate().try_for_each(|(place, file)| {
+            modules::load(file, if place == last { &self.arguments } else { "" }).map_err(refused)
+        })
     }
+}
+
+fn refused(error: ModuleError) -> Failure {
+    Failure::Refused(error.to_string())
+}
+
+/// That the module is loaded, or about to be. It is removed when this is dropped.
+struct Loaded(Option<ModulesBefore>);
+
+impl Loaded {
+    fn remove(&mut self) -> Result<(), Failure> {
+        self.0.take().map_or(Ok(()), |before| before.remove().map_err(refused))
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // There is already an error to tell.
+        let _ = self.remove();
+    }
+}
+
+/// The directory with the modules: the one that is named, or else that of a machine which kduel has made.
+fn directory(named: &str) -> Option<PathBuf> {
+    match named.is_empty() {
+        false => Some(named.into()),
+        true => carried(),
+    }
+}
+
+/// Where a machine that kduel has made for this work has the modules.
+fn carried() -> Option<PathBuf> {
+    let carried = Path::new(CARRIED_MODULES);
+    carried.join(format!("{}.ko", MODULE.name)).exists().then(|| carried.into())
 }
 
 /// What stands against a run in a kernel that has the option with this value (`None` where that is not known), whether the
@@ -165,42 +198,6 @@ fn possible(built: Option<&str>, loaded: bool, named: bool, root: bool) -> Resul
     Err(Failure::Refused(why))
 }
 
-/// The files of the module that locktorture needs and of itself.
-fn module_files(directory: &str) -> Result<[String; 2], Failure> {
-    let files = ["torture.ko", "locktorture.ko"].map(|name| format!("{directory}/{name}"));
-    match files.iter().find(|file| !Path::new(file).exists()) {
-        None => Ok(files),
-        Some(file) => {
-            Err(Failure::Refused(format!("there is no module {file}; `module-dir` says where it is")))
-        }
-    }
-}
-
-/// That the module is loaded. It is removed when this is dropped.
-struct Loaded(bool);
-
-impl Loaded {
-    fn remove(&mut self) -> Result<(), Failure> {
-        let unload = |name: &CStr| delete_module(name, OFlags::NONBLOCK.bits() as i32);
-        let removed = unload(c"locktorture");
-        // Another test may need it.
-        let _ = unload(c"torture");
-        self.0 = removed.is_err();
-        removed.map_err(|error| {
-            Failure::Refused(format!("locktorture cannot be removed: {error}; try `rmmod locktorture`"))
-        })
-    }
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        if self.0 {
-            // There is already an error to tell.
-            let _ = self.remove();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,8 +211,6 @@ mod tests {
         assert!(why(None, false, false, false).contains("root"));
         possible(Some("m"), false, false, true).unwrap();
         possible(Some("n"), false, true, true).unwrap();
-        assert!(
-            module_files("/no/such/place").unwrap_err().to_string().contains("/no/such/place/torture.ko")
-        );
+        assert_eq!(directory("/modules"), Some("/modules".into()));
     }
 }
