@@ -16,6 +16,8 @@ struct Planned {
     place: usize,
     side: Side,
     request: TrialRequest,
+    /// Whether it has a record already, and runs again only for those behind it.
+    done: bool,
 }
 
 impl Run<'_> {
@@ -86,19 +88,24 @@ impl Run<'_> {
     fn serve(&mut self, boot: &Boot, at: (u32, u32), tallies: &mut [Tally]) -> Result<(), Halt> {
         let (block, _) = at;
         let mut trials = Vec::new();
-        let places = match self.experiment.in_virtual_time(&boot.variant) {
-            // A trial may find what those before it have left, and its repeats must find the same.
+        // A trial in virtual time may find what those before it have left, and its repeats must find the same: the order is
+        // always the same, and a side of which a part was done before the run was interrupted runs whole once more.
+        let repeats = self.experiment.in_virtual_time(&boot.variant);
+        let places = match repeats {
             true => self.plan.points_of(boot),
             false => self.plan.point_order(boot, block),
         };
         for place in places {
             let slot = self.plan.slots[place].clone();
-            if let Some(side) = slot.side(boot)
-                && !self.closed[place]
-                && !self.has(block, &slot, side)
-            {
-                trials.push(Planned { place, side: side.clone(), request: self.request(&slot, side, block) });
+            let Some(side) = slot.side(boot) else { continue };
+            let done = self.has(block, &slot, side);
+            if !self.closed[place] && (repeats || !done) {
+                let request = self.request(&slot, side, block);
+                trials.push(Planned { place, side: side.clone(), request, done });
             }
+        }
+        if trials.iter().all(|trial| trial.done) {
+            return Ok(());
         }
         let mut left = trials.as_slice();
         while !left.is_empty() {
@@ -121,7 +128,7 @@ impl Run<'_> {
                         return Err(DuelError::BootsLost { variant: variant.clone(), error }.into());
                     }
                     self.observer.notice(&format!("variant {variant} could not be booted: {error}"));
-                    for Planned { place, side, .. } in left {
+                    for Planned { place, side, .. } in left.iter().filter(|trial| !trial.done) {
                         let record =
                             self.unmeasured(*place, side, at, lost(Failure::Boot, error.to_string()));
                         self.keep(*place, record, &mut tallies[*place])?;
@@ -158,8 +165,11 @@ impl Run<'_> {
         at: (u32, u32),
         tallies: &mut [Tally],
     ) -> Result<usize, Halt> {
-        for (before, Planned { place, side, request }) in trials.iter().enumerate() {
-            let agent_lost = self.trial(*place, side, at, request, &mut tallies[*place])?;
+        for (before, Planned { place, side, request, done }) in trials.iter().enumerate() {
+            let agent_lost = match done {
+                true => self.again(side, request)?,
+                false => self.trial(*place, side, at, request, &mut tallies[*place])?,
+            };
             if agent_lost {
                 return Ok(before + 1);
             }

@@ -77,6 +77,18 @@ impl Run<'_> {
         Ok(agent_lost)
     }
 
+    /// Runs a trial that has its record already. Tells whether its agent was lost.
+    pub fn again(&mut self, side: &Side, request: &TrialRequest) -> Result<bool, Halt> {
+        if self.stop.asked() {
+            return Err(Halt::Stopped);
+        }
+        match self.ask(request, &side.variant) {
+            Ok(_) | Err(AgentError::Refused(_)) => Ok(false),
+            Err(AgentError::Stopped) => Err(Halt::Stopped),
+            Err(error) => self.lost_agent(&error).map(|_| true),
+        }
+    }
+
     /// A record of a trial that came to this without having run.
     pub fn unmeasured(
         &self,

@@ -109,6 +109,28 @@ fn a_resumed_run_does_what_is_left_in_the_order_that_it_began_with() {
 }
 
 #[test]
+fn in_virtual_time_a_side_that_was_half_done_runs_whole_once_more() {
+    let mut header = of_blocks(2);
+    header.experiment.set.insert("vm.clock".into(), "virtual".into());
+    let scripts = |fake: &Fake| fake.orders.iter().map(|(order, _)| order.script.clone()).collect::<Vec<_>>();
+    let mut fake = Fake::booting(|_, _| up());
+    let whole = run(&header, &[], &mut fake).trials;
+    let all = scripts(&fake);
+    assert_eq!(whole.len(), 2 * 3 * 2);
+    for kept in [1, 2, 3] {
+        let records: Vec<Record> =
+            whole[..kept].iter().map(|trial| Record::Trial(Box::new(trial.clone()))).collect();
+        let mut fake = Fake::booting(|_, _| up());
+        let Ran { ended, trials, .. } = run(&header, &records, &mut fake);
+        assert_eq!(ended.unwrap(), Ending::Finished);
+        assert_eq!(trials.len(), whole.len(), "no trial has two records");
+        // The two boots that only look, and the same boots as before, but for those whose sides are whole.
+        let (again, expected) = (scripts(&fake), &all[2 + kept / 2..]);
+        assert!(again[2..] == *expected, "kept {kept}: {again:?}");
+    }
+}
+
+#[test]
 fn a_boot_that_fails_costs_the_trials_of_its_side_in_that_block() {
     let mut fake = Fake::booting(|n, _| if n == 4 { down("panic: no init found") } else { up() });
     let Ran { ended, trials, watcher, .. } = run(&of_blocks(3), &[], &mut fake);

@@ -1,0 +1,83 @@
+// futex-wake-parallel in C, with stacks of a given size: THREADS wait for one futex, each on a CPU of its own turn; WAKERS meet
+// at a barrier and wake an equal share of them with one call each. Prints the mean milliseconds of a call over REPEAT runs.
+//
+//   wake THREADS WAKERS REPEAT STACK_BYTES
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static unsigned word __attribute__((aligned(128)));
+static long share;
+static pthread_barrier_t asleep, together;
+
+static long futex(int operation, long value) {
+    return syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+}
+
+static double now_ms(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1e3 + time.tv_nsec / 1e6;
+}
+
+static void *wait_for_word(void *unused) {
+    pthread_barrier_wait(&asleep);
+    futex(FUTEX_WAIT, 0);
+    return unused;
+}
+
+static void *wake_share(void *took_ms) {
+    pthread_barrier_wait(&together);
+    double start = now_ms();
+    long woken = futex(FUTEX_WAKE, share);
+    *(double *)took_ms = now_ms() - start;
+    if (woken != share) {
+        fprintf(stderr, "woke %ld of %ld\n", woken, share);
+        exit(1);
+    }
+    return NULL;
+}
+
+static pthread_t start(size_t stack_bytes, int cpu, void *(*body)(void *), void *of) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, stack_bytes);
+    if (cpu >= 0) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        pthread_attr_setaffinity_np(&attributes, sizeof one, &one);
+    }
+    if (pthread_create(&thread, &attributes, body, of)) abort();
+    pthread_attr_destroy(&attributes);
+    return thread;
+}
+
+int main(int count, char **words) {
+    if (count != 5) return 2;
+    int threads = atoi(words[1]), wakers = atoi(words[2]), repeat = atoi(words[3]);
+    size_t stack_bytes = atol(words[4]);
+    int cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    pthread_t *waiting = calloc(threads, sizeof *waiting), *waking = calloc(wakers, sizeof *waking);
+    double *took_ms = calloc(wakers, sizeof *took_ms), total_ms = 0;
+    share = threads / wakers;
+    for (int run = 0; run < repeat; run++) {
+        pthread_barrier_init(&asleep, NULL, threads + 1);
+        pthread_barrier_init(&together, NULL, wakers + 1);
+        for (int i = 0; i < threads; i++) waiting[i] = start(stack_bytes, i % cpus, wait_for_word, NULL);
+        pthread_barrier_wait(&asleep);
+        usleep(100000);
+        for (int i = 0; i < wakers; i++) waking[i] = start(stack_bytes, -1, wake_share, &took_ms[i]);
+        pthread_barrier_wait(&together);
+        for (int i = 0; i < wakers; i++) pthread_join(waking[i], NULL);
+        for (int i = 0; i < threads; i++) pthread_join(waiting[i], NULL);
+        for (int i = 0; i < wakers; i++) total_ms += took_ms[i] / wakers;
+    }
+    printf("%.5f\n", total_ms / repeat);
+}
