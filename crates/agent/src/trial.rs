@@ -1,7 +1,7 @@
 //! The trial's own process.
 
 use crate::wire::{TrialRequest, Work};
-use experiment::{Failure, Knob, Outcome, Usage};
+use experiment::{Failure, Knob, Outcome, Scope, Usage};
 use machine::modules::ModuleNeed;
 use machine::{Root, Whose};
 use serde::{Deserialize, Serialize};
@@ -60,8 +60,12 @@ fn run(Order { cgroup, request, .. }: &Order, usage: &mut Usage) -> Result<Outco
     let workload = find(&request.work).map_err(|why| (Failure::Refused, why))?;
     let settle = params.decimal("settle").map_err(|error| (Failure::Refused, error.to_string()))?;
     let mut trial = workloads::Trial::new(point.clone(), cpus.to_vec(), request.seed);
-    if let Some(knob) = own.iter().find(|knob| knob.key() == "rseq") {
-        workloads::check_rseq(&knob.value, &mut trial);
+    for Knob { scope, value } in &own {
+        match scope {
+            Scope::Rseq => workloads::check_rseq(value, &mut trial),
+            Scope::Proxy => workloads::check_proxy(value, &mut trial),
+            _ => {}
+        }
     }
     std::thread::sleep(Duration::from_secs_f64(settle));
     let (cpu_before, began) = (cpu_ns(), Instant::now());

@@ -22,7 +22,7 @@ impl Run<'_> {
         TrialRequest {
             token: token.into(),
             work: work(slot, side),
-            knobs: side.variant.knobs.clone(),
+            knobs: self.experiment.knobs_of(&side.variant),
             seed: self.plan.block_seed(slot, block),
             padding_bytes,
             deadline_s: self.experiment.deadline_s,

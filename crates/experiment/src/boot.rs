@@ -54,6 +54,15 @@ impl Experiment {
         BootSpec::of(of_all.iter().chain(&variant.knobs))
     }
 
+    /// The knobs that trials of `variant` are under: its own, and those of its boot that are set for all.
+    pub fn knobs_of(&self, variant: &Variant) -> Vec<Knob> {
+        let is_own = |knob: &Knob| variant.knobs.iter().any(|own| own.scope == knob.scope);
+        let mut knobs = self.boot_knobs_of_all().unwrap_or_default();
+        knobs.retain(|knob| !is_own(knob));
+        knobs.extend(variant.knobs.iter().cloned());
+        knobs
+    }
+
     /// Whether the clock of the variant's machine counts instructions, so that repeats are the same to the digit.
     pub fn in_virtual_time(&self, variant: &Variant) -> bool {
         self.boot_spec(variant).vm.get("clock").is_some_and(|clock| clock == "virtual")
@@ -183,6 +192,9 @@ mod tests {
         let vm: Vec<(&str, &str)> =
             spec.vm.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(vm, [("cpus", "8"), ("memory", "512")]);
+        let knobs: Vec<String> =
+            experiment.knobs_of(&experiment.variants[0]).iter().map(|knob| knob.key()).collect();
+        assert_eq!(knobs, ["vm.memory", "kernel", "append", "proxy", "vm.cpus", "nice"]);
         let plain = Experiment::new(Vec::new(), vec![Variant::parse("a:nice=1").unwrap()]);
         assert!(plain.boot_spec(&plain.variants[0]).is_empty());
     }

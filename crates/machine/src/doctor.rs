@@ -17,7 +17,7 @@ mod perf;
 mod perf_event;
 mod proxy;
 mod rseq;
-mod symbols;
+pub(crate) mod symbols;
 mod tools;
 
 use crate::{KernelLog, Root, facts};

@@ -2,6 +2,7 @@
 //! from its CPU.
 
 mod kernel_paths;
+mod lending;
 mod path;
 mod priority;
 mod round;
@@ -12,6 +13,7 @@ use crate::{Failure, Trial, Workload};
 use experiment::Direction::{Higher, Lower};
 use experiment::{Axis, Description, Metric, Parameter, Params, Point, Statistic};
 use kernel_paths::{Inode, Mmap, Pipe, Position};
+pub use lending::{Lending, lending};
 use machine::Root;
 use priority::{Priorities, Role};
 use round::{Plan, Round};

@@ -33,6 +33,7 @@ mod no_lock;
 mod originals;
 pub mod process_crew;
 mod processes;
+mod proxy;
 mod random;
 mod registry;
 mod rseq;
@@ -56,6 +57,7 @@ mod words;
 
 pub use failure::Failure;
 pub use originals::Original;
+pub use proxy::check_proxy;
 pub use registry::{all, find, names};
 pub use rseq::check_rseq;
 pub use trial::Trial;

@@ -43,7 +43,7 @@ pub(super) fn finding(root: &Root) -> Finding {
 }
 
 /// Whether the kernel has a function of this name; `None` where it shows no names.
-pub(super) fn has(root: &Root, name: &str) -> Option<bool> {
+pub(crate) fn has(root: &Root, name: &str) -> Option<bool> {
     let mut any = false;
     for line in BufReader::new(File::open(root.path(TABLE)).ok()?).lines().map_while(Result::ok) {
         any = true;

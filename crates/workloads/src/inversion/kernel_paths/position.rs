@@ -4,8 +4,10 @@ use crate::clock::now_ns;
 use crate::inversion::path::Path;
 use crate::times::Times;
 use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
-use rustix::io::read;
+use rustix::io::{Errno, read};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::AtomicU8;
 
 /// The mutex of a file position that threads share: the owner reads a file from its start to its end, the waiter asks for
 /// the position.
@@ -28,6 +30,21 @@ impl Position {
             Failure::Refused(format!("a file in memory cannot be opened through /proc: {error}"))
         })?;
         Ok(Position { file, bytes })
+    }
+
+    /// Reads the file as the owner does, into memory at which others may look meanwhile.
+    ///
+    /// # Errors
+    /// When a call fails, or `buffer` is not as long as the file.
+    pub fn read_to(&self, buffer: &[AtomicU8]) -> Result<(), Failure> {
+        seek(&self.file, SeekFrom::Start(0)).map_err(|error| broken("lseek", error))?;
+        let place = buffer.as_ptr().cast_mut().cast();
+        // SAFETY: the kernel writes into bytes that live as long as the call, which may change under everybody's eyes.
+        let got = unsafe { libc::read(self.file.as_raw_fd(), place, buffer.len()) };
+        let got = usize::try_from(got).map_err(|_| {
+            broken("read", Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
+        })?;
+        whole("read", got, self.bytes)
     }
 }
 
