@@ -77,7 +77,7 @@ mod tests {
     use locks::{Lock, Tas, Unavailable, Visitor};
     use std::collections::BTreeMap;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
     fn plan(end: End) -> Plan {
         Plan {
@@ -162,6 +162,43 @@ mod tests {
         check(&plan, &round).unwrap();
         let owners = round.owners.unwrap();
         assert_eq!((owners.longest_run, owners.hand_offs), (250, 3));
+    }
+
+    /// Two threads have it in turn, whether they are there or not.
+    #[derive(Default)]
+    struct Turns {
+        seats: AtomicU32,
+        turn: AtomicU32,
+    }
+
+    // SAFETY: there are two threads, each of a seat of its own, and only the one whose turn it is goes in.
+    unsafe impl Lock for Turns {
+        const NAME: &'static str = "turns";
+        const SUMMARY: &'static str = "none";
+        type Context = Option<u32>;
+
+        fn new() -> Result<Self, Unavailable> {
+            Ok(Turns::default())
+        }
+
+        fn with<R>(&self, context: &mut Option<u32>, section: impl FnOnce() -> R) -> R {
+            let seat = *context.get_or_insert_with(|| self.seats.fetch_add(1, Ordering::Relaxed));
+            while self.turn.load(Ordering::Acquire) % 2 != seat {
+                std::thread::yield_now();
+            }
+            let result = section();
+            self.turn.fetch_add(1, Ordering::Release);
+            result
+        }
+    }
+
+    #[test]
+    fn l2_a_lock_that_is_fairer_than_good_hands_over_at_every_section() {
+        let plan = Plan { observe: Observe::Owners, ..plan(End::Split(1000)) };
+        let round = (&plan).visit::<Turns>().unwrap();
+        check(&plan, &round).unwrap();
+        let owners = round.owners.unwrap();
+        assert_eq!((owners.longest_run, owners.hand_offs), (1, 999));
     }
 
     fn member(sections: u64, finished_ns: u64) -> Member {

@@ -67,4 +67,28 @@ mod tests {
         assert_eq!(places("cpu", &[2, 6]), [[2], [6]]);
         assert!(places("none", &all).is_empty());
     }
+
+    #[test]
+    fn m5_a_cpuset_with_holes_is_never_left() {
+        let top = tempfile::tempdir().unwrap();
+        // As many CPUs as a mask of whole words has, each with its sibling 64 further on.
+        for cpu in 0..128 {
+            let topology = top.path().join(format!("sys/devices/system/cpu/cpu{cpu}/topology"));
+            fs::create_dir_all(&topology).unwrap();
+            let siblings = format!("{},{}\n", cpu % 64, cpu % 64 + 64);
+            fs::write(topology.join("thread_siblings_list"), siblings).unwrap();
+        }
+        let allowed: CpuSet = "16-31,80-95".parse().unwrap();
+        let root = Root::at(top.path());
+        for (affinity, sets, cpus_each) in [("core", 16, 2), ("cpu", 32, 1)] {
+            let places = places(affinity, &allowed.to_vec(), &root).unwrap();
+            assert_eq!(places.len(), sets, "{affinity}");
+            for place in &places {
+                assert_eq!(place.to_vec().len(), cpus_each, "{affinity}: {place}");
+                assert!(place.without(&allowed).is_empty(), "{affinity}: {place}");
+            }
+            let used: CpuSet = places.iter().flat_map(CpuSet::to_vec).collect();
+            assert_eq!(used, allowed, "{affinity}");
+        }
+    }
 }
