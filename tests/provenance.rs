@@ -88,6 +88,11 @@ fn runs_and_variants_are_compared() {
 
 /// A run whose variant `mcs` is said to have run on a kernel with lock debugging.
 fn planted(kduel: &Kduel) -> String {
+    planted_without(kduel, |_| false)
+}
+
+/// As [`planted`], without the records that are `left_out`.
+fn planted_without(kduel: &Kduel, left_out: fn(&Record) -> bool) -> String {
     kduel.ok(&words(SHORT, &["--blocks", "1"]));
     let home = Home::at(kduel.home());
     let mut run = home.read("latest").unwrap();
@@ -102,7 +107,9 @@ fn planted(kduel: &Kduel) -> String {
             };
             facts.take_config(config, from);
         }
-        journal.append(record).unwrap();
+        if !left_out(record) {
+            journal.append(record).unwrap();
+        }
     }
     journal.sync().unwrap();
     directory.to_str().unwrap().to_string()
@@ -131,6 +138,23 @@ fn a_report_across_a_debug_option_is_refused_and_named_unless_it_is_accepted() {
         error.contains("CONFIG_PROVE_LOCKING"),
         "a refused run is not set beside others, either: {error}"
     );
+}
+
+#[test]
+fn what_is_accepted_when_a_run_is_resumed_is_accepted_by_its_reports() {
+    let kduel = Kduel::new();
+    // It was interrupted before its last point.
+    let run = planted_without(&kduel, |record| match record {
+        Record::Trial(trial) => trial.point == 2_u64.into(),
+        Record::End { .. } => true,
+        _ => false,
+    });
+    let error = kduel.fails(&["resume", &run]);
+    assert!(error.contains("CONFIG_PROVE_LOCKING"), "{error}");
+    kduel.ok(&["resume", &run, "--accept-difference", "debug-options"]);
+    kduel.ok(&["report", &run]);
+    // It is finished, and this is its report, too.
+    kduel.ok(&["resume", &run]);
 }
 
 /// Two real kernels of one release, of which one checks every linked list.

@@ -7,6 +7,7 @@ mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use support::{Kduel, strays, test_kernel};
@@ -204,13 +205,15 @@ fn p2_no_machine_outlives_kduel() {
 #[test]
 fn p1_a_run_that_is_interrupted_in_a_boot_goes_on_with_that_boot() {
     let Some(path) = test_kernel(FEATURES) else { return };
-    let kernel = format!("kernel={}", path.display());
     let kduel = Kduel::new();
+    // Named as it is called where the run is started; it is resumed elsewhere.
+    let kernel = format!("kernel={FEATURES}");
     let set = ["--set", "vm.cpus=2", "--set", "loops=500", "--set", "settle=0"];
     let words = run(&kernel, &[&["sched-pipe", "--points", "1"], set.as_slice()].concat());
     let told = kduel.home().join("told");
     let mut interrupted = kduel
         .command(&[&words[..], &["--blocks", "1", "-V", "a"]].concat())
+        .current_dir(path.parent().unwrap())
         .stdout(Stdio::null())
         .stderr(File::create(&told).unwrap())
         .spawn()
@@ -231,6 +234,12 @@ fn p1_a_run_that_is_interrupted_in_a_boot_goes_on_with_that_boot() {
     for words in ["Boot to ready (not judged): a ", "4 boots came up", " on vm"] {
         assert!(report.contains(words), "no {words:?} in {report}");
     }
+    let reproduced = experiment::unpack(&report).unwrap();
+    let found = Path::new(&reproduced.set["kernel"]);
+    assert!(
+        found.is_absolute() && found.exists(),
+        "the footer names the kernel for any directory: {found:?}"
+    );
     let json = kduel.json();
     assert_eq!((&json["target"], &json["boots"]["count"]), (&"vm".into(), &4.into()));
     assert_eq!(json["boots"]["ready"][0]["n"], 1, "{}", json["boots"]);

@@ -89,6 +89,7 @@ fn header() -> Header {
         seed: 1,
         experiment,
         descriptions: vec![description],
+        directory: None,
         imported: None,
     }
 }

@@ -23,7 +23,7 @@ fn p1_the_state_follows_the_last_word_of_the_journal() {
     assert_eq!(analysis.state, State::Interrupted("SIGINT".into()));
     assert_eq!(analysis.notices, ["the run was interrupted (SIGINT): 6 of 6 blocks complete"]);
     assert_eq!(analysis.tables[0].rows[0].cells[1].verdict, Verdict::Same, "what is there is kept");
-    lab.run.records.push(Record::Resumed { at_unix_ms: 2 });
+    lab.run.records.push(Record::Resumed { at_unix_ms: 2, accepted: Vec::new() });
     assert_eq!(lab.analyse().state, State::Unfinished);
     lab.run.records.push(end(Ending::Finished));
     let analysis = lab.analyse();

@@ -230,6 +230,15 @@ impl Experiment {
         }
     }
 
+    /// Compares also across these differences.
+    pub fn accept(&mut self, differences: &[Refusal]) {
+        for difference in differences {
+            if !self.accept_differences.contains(difference) {
+                self.accept_differences.push(difference.clone());
+            }
+        }
+    }
+
     /// The experiment as `--scale small` makes it.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-use crate::{Description, Experiment, Facts, Point};
+use crate::{Description, Experiment, Facts, Point, Refusal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -25,6 +25,9 @@ pub enum Record {
     Resumed {
         /// When, in milliseconds since 1970.
         at_unix_ms: u64,
+        /// The differences across which it is compared from then on, beside those that the experiment accepts.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        accepted: Vec<Refusal>,
     },
     /// Something that readers of the report must know.
     Notice {
@@ -69,6 +72,9 @@ pub struct Header {
     pub experiment: Experiment,
     /// The description of each workload of the experiment, in the same order.
     pub descriptions: Vec<Description>,
+    /// The directory in which the run was started, from which relative names of kernels count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// Set where the figures were not measured by kduel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,

@@ -49,6 +49,7 @@ fn header() -> Header {
         seed: 1,
         experiment: Experiment::new(vec![Entry::of("synthetic")], variants.into()),
         descriptions: Vec::new(),
+        directory: None,
         imported: None,
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 /// A run as its journal tells it: finished, interrupted or still growing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// What was asked.
+    /// What was asked, with what was accepted when the run was resumed.
     pub header: Header,
     /// Everything after the header, in the order in which it was written, each trial once.
     pub records: Vec<Record>,
@@ -80,12 +80,17 @@ pub(crate) fn read_directory(directory: &Path) -> Result<Run, JournalError> {
         notices.push(format!("the last record was torn and has been dropped ({} bytes)", found.torn_bytes));
     }
     let mut records = records.into_iter();
-    let Some(Record::Header(header)) = records.next() else {
+    let Some(Record::Header(mut header)) = records.next() else {
         let why = "the first record is not a header".into();
         return Err(JournalError::Foreign { path, line: 1, why });
     };
     let (records, twice) = each_trial_once(records.collect());
     notices.extend(twice);
+    for record in &records {
+        if let Record::Resumed { accepted, .. } = record {
+            header.experiment.accept(accepted);
+        }
+    }
     Ok(Run { header: *header, records, notices })
 }
 

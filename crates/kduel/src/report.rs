@@ -111,7 +111,7 @@ pub fn print(home: &Home, run: &Path, view: &View) -> anyhow::Result<Analysis> {
         all_metrics: view.all_metrics,
         colour: format == Format::Text && output::colour(),
         beside: beside.as_ref(),
-        footer: run.header.imported.is_none().then(|| experiment::pack(&run.header.experiment)),
+        footer: run.header.imported.is_none().then(|| experiment::pack(&session::from_anywhere(&run.header))),
         ..Options::default()
     };
     output::result(&report::render(&analysis, &options)?)?;
@@ -128,11 +128,7 @@ fn compared(run: &mut Run, view: &View) -> anyhow::Result<Analysis> {
 
 /// Adds what the user accepts to what the experiment does.
 pub fn accept(experiment: &mut Experiment, view: &View) {
-    for refusal in &view.accept_differences {
-        if !experiment.accept_differences.contains(refusal) {
-            experiment.accept_differences.push(refusal.clone());
-        }
-    }
+    experiment.accept(&view.accept_differences);
 }
 
 fn has_regression(analysis: &Analysis) -> bool {

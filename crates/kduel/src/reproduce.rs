@@ -36,7 +36,7 @@ pub fn reproduce(args: &Args) -> anyhow::Result<Outcome> {
         if run.header.imported.is_some() {
             anyhow::bail!("run {text} was imported; kduel does not know how its figures were made");
         }
-        run.header.experiment
+        session::from_anywhere(&run.header)
     };
     run::start(ask::checked(experiment)?, args.out.clone(), args.leave, &args.view)
 }

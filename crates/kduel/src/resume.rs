@@ -44,6 +44,8 @@ pub fn resume(args: &Args) -> anyhow::Result<Outcome> {
         output::say(&format!("kduel: {notice}"));
         journal.append(&Record::Notice { text: notice })?;
     }
-    journal.append(&Record::Resumed { at_unix_ms: session::unix_ms() })?;
+    let accepted = args.view.accept_differences.clone();
+    journal.append(&Record::Resumed { at_unix_ms: session::unix_ms(), accepted })?;
+    run.header.experiment = session::from_anywhere(&run.header);
     session::conduct(&home, &mut journal, &run, args.leave, &args.view)
 }

@@ -6,12 +6,12 @@ use crate::{Outcome, output, report, target};
 use agent::Stop;
 use anyhow::{Context as _, bail};
 use duel::DuelError;
-use experiment::{Ending, Experiment, Header, counted};
+use experiment::{Ending, Experiment, Header, Scope, counted};
 use journal::{Home, Journal, Run};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use targets::TargetError;
+use targets::{TargetError, kernel};
 
 /// Puts back what killed runs of this user have left turned on this machine, and ends what they left running. A
 /// failure is said and does not keep the command from its work.
@@ -62,8 +62,21 @@ pub fn header(mut experiment: Experiment) -> anyhow::Result<Header> {
         seed,
         experiment,
         descriptions,
+        directory: std::env::current_dir().ok().and_then(|path| path.to_str().map(str::to_string)),
         imported: None,
     })
+}
+
+/// The experiment of a run as it can be run from any directory: relative names of kernels count from where it was started.
+pub fn from_anywhere(header: &Header) -> Experiment {
+    let mut experiment = header.experiment.clone();
+    let Some(directory) = header.directory.as_deref().map(Path::new) else { return experiment };
+    let knobs = experiment.variants.iter_mut().flat_map(|variant| &mut variant.knobs);
+    let of_variants = knobs.filter(|knob| knob.scope == Scope::Kernel).map(|knob| &mut knob.value);
+    for given in of_variants.chain(experiment.set.get_mut("kernel")) {
+        *given = kernel::from_directory(directory, given);
+    }
+    experiment
 }
 
 /// Runs what is left of a run and reports it.

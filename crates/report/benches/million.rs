@@ -71,6 +71,7 @@ fn million() -> Analysis {
             seed: 1,
             experiment: Experiment::new(vec![Entry::of("hackbench")], variants),
             descriptions: vec![description],
+            directory: None,
             imported: None,
         },
         state: State::Finished,

@@ -17,6 +17,7 @@ mod unpack;
 pub use error::KernelError;
 pub use modules::{Module, Modules};
 
+use crate::ssh;
 use machine::Root;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -90,6 +91,18 @@ pub fn open_on(root: &Root, given: &str) -> Result<Kernel, KernelError> {
     }
 }
 
+/// The name by which the kernel that is `given` in a directory can be opened from anywhere. What is no path stays as it is.
+pub fn from_directory(directory: &Path, given: &str) -> String {
+    if given == INSTALLED || ssh::is_there(given) {
+        return given.into();
+    }
+    let parts = match directory.join(given).exists() {
+        true => vec![given.into()],
+        false => joined(given),
+    };
+    parts.iter().map(|part| directory.join(part).display().to_string()).collect::<Vec<String>>().join("+")
+}
+
 /// The packages of `one.deb+other.deb`. A `+` parts them only where it follows the end of a package's name.
 fn joined(given: &str) -> Vec<PathBuf> {
     let mut parts = Vec::new();
@@ -108,6 +121,20 @@ fn joined(given: &str) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_directory_calls_a_kernel_is_found_from_everywhere() {
+        let top = tempfile::TempDir::new().unwrap();
+        std::fs::write(top.path().join("a.deb+b.deb"), "").unwrap();
+        let found = |given| from_directory(top.path(), given);
+        let inside = |name: &str| top.path().join(name).display().to_string();
+        assert_eq!(found("bzImage"), inside("bzImage"));
+        assert_eq!(found("a.deb+b.deb"), inside("a.deb+b.deb"), "a file of that name");
+        assert_eq!(found("c.deb+/x/d.deb"), format!("{}+/x/d.deb", inside("c.deb")));
+        for given in [INSTALLED, "/boot/vmlinuz", "host:/boot/vmlinuz", "entry:linux-7"] {
+            assert_eq!(found(given), given);
+        }
+    }
 
     #[test]
     fn a_plus_in_a_version_does_not_part_packages() {

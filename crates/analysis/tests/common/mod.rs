@@ -56,6 +56,7 @@ impl Lab {
             seed: 42,
             experiment,
             descriptions: vec![description()],
+            directory: None,
             imported: None,
         };
         Lab { run: Run { header, records: Vec::new(), notices: Vec::new() } }

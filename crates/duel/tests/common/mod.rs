@@ -212,6 +212,7 @@ pub fn header(blocks: Blocks, points: &[u64]) -> Header {
             metrics: vec![Metric::new("time", "s", Direction::Lower, "time in seconds", "")],
             requirements: Vec::new(),
         }],
+        directory: None,
         imported: None,
     }
 }

@@ -29,6 +29,7 @@ pub fn header(run: &str) -> Header {
             metrics: vec![Metric::new("time", "s", Direction::Lower, "time in seconds", "time")],
             requirements: Vec::new(),
         }],
+        directory: None,
         imported: None,
     }
 }

@@ -251,6 +251,7 @@ impl<'p> Gather<'p> {
             seed: 0,
             experiment,
             descriptions,
+            directory: None,
             imported: Some(Imported { source, style: style.into(), notes: self.notes, checks: self.checks }),
         };
         Ok(Import { header, records })

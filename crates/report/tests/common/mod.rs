@@ -93,6 +93,7 @@ pub fn run(workloads: &[(&str, Description)], variants: &[&str]) -> Analysis {
             seed: 42,
             experiment,
             descriptions: workloads.iter().map(|(_, d)| d.clone()).collect(),
+            directory: None,
             imported: None,
         },
         state: State::Finished,

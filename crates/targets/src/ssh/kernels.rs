@@ -12,6 +12,11 @@ use std::collections::BTreeMap;
 const ON_HOST: &str = "host:";
 /// A value of `kernel=` that begins so names an entry of the machine's boot loader.
 const ENTRY: &str = "entry:";
+
+/// Whether a kernel is named by what the other machine knows, and not by a file of this one.
+pub(crate) fn is_there(given: &str) -> bool {
+    given.starts_with(ON_HOST) || given.starts_with(ENTRY)
+}
 /// A kernel that panics comes back to the machine's own after so many seconds, where it would otherwise wait for somebody to
 /// press a button.
 const PANIC: &str = "panic=30";
