@@ -1,6 +1,6 @@
 //! `torture` with `via=locktorture` in a virtual machine: its modules come from beside the kernel, and go after each trial.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support.rs"]
 mod support;

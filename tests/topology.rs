@@ -1,6 +1,6 @@
 //! How often the processes of a run ask the kernel for the topology of the machine.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support.rs"]
 mod support;

@@ -1,6 +1,6 @@
 //! What is said and measured of a lock with priority inheritance.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use experiment::{Direction, Outcome, Point};
 use std::collections::BTreeMap;
