@@ -80,9 +80,11 @@ fn in_virtual_time_repeats_are_the_same_to_the_digit() {
     let kernel = format!("kernel={}", path.display());
     let kduel = Kduel::new();
     let set = ["--set", "vm.clock=virtual", "--set", "loops=20", "--set", "settle=0"];
-    let words = ["sched-pipe", "--points", "1", "--blocks", "2", "--no-aa", "-V", "base"];
+    // What shows that turns are lent is deterministic, too.
+    let words = ["sched-pipe", "--points", "1", "--blocks", "2", "--no-aa", "-V", "base:proxy=on"];
     let report = kduel.ok(&run(&kernel, &[set.as_slice(), &words].concat()));
     assert!(report.contains("All repeats of 1 cell gave"), "{report}");
+    assert!(report.contains("proxy=on ran in 2 of 2 trials; the last of them: lent: in "), "{report}");
     let trials = kduel.trials();
     let [one, other] = trials.as_slice() else { panic!("two trials: {trials:?}") };
     assert_eq!(one["outcome"]["state"], "done", "{one}");
