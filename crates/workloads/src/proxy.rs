@@ -6,8 +6,7 @@ use machine::{ProxyExecution, ProxyState, Root};
 use std::cmp::Ordering;
 
 /// Leaves in `trial` the evidence for the knob `proxy`: `on` or `off`. It is what this boot does with the owner of a mutex,
-/// and what its kernel says of itself. To be called before the trial takes its own priority, while this process has a
-/// single thread.
+/// and what its kernel says of itself. To be called before the work begins, while this process has a single thread.
 pub fn check_proxy(wanted: &str, trial: &mut Trial) {
     let kernel = ProxyExecution::read(&Root::real());
     let tried = match kernel.state {

@@ -135,6 +135,7 @@ impl Scene {
         done
     }
 
+    /// The owner, which marks both ends of its buffer before each read.
     fn own(&self) -> Result<(), Failure> {
         while !self.over.load(Ordering::Acquire) {
             self.ends().into_iter().flatten().for_each(|end| end.store(0, Ordering::Release));
@@ -153,6 +154,7 @@ impl Scene {
         self.ends().map(|end| end.is_some_and(|end| end.load(Ordering::Acquire) != 0)) == [true, false]
     }
 
+    /// The waiter, which sleeps until it is to take the mutex.
     fn want(&self) -> Result<(), Failure> {
         let mut wait = self.path.waiter();
         while !self.over.load(Ordering::Acquire) {
@@ -167,6 +169,7 @@ impl Scene {
         Ok(())
     }
 
+    /// The hog, which decides when a round begins and what came first.
     fn hog(&self) -> Lending {
         let mut found = Lending { lent: 0, not_lent: 0 };
         for _ in 0..LOOKS {
@@ -193,6 +196,7 @@ impl Scene {
         found
     }
 
+    /// Whether the waiter was to take the mutex and has not had it.
     fn is_waiting(&self) -> bool {
         self.had.load(Ordering::Acquire) < self.wanted.load(Ordering::Acquire)
     }
