@@ -92,6 +92,7 @@ impl Trial {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
+        let modules = ModulesBefore::now(trial::modules(&request.work).into_iter().map(|need| need.name));
         let mut child = command.spawn()?;
         let order = Order {
             agent: rustix::process::getpid().as_raw_nonzero().get(),
@@ -115,7 +116,7 @@ impl Trial {
                 before,
                 kernel_log,
                 clocksource,
-                modules: ModulesBefore::now(trial::modules(&request.work).into_iter().map(|need| need.name)),
+                modules,
                 stays: None,
                 started_at,
                 deadline: started_at + Duration::from_secs_f64(request.deadline_s),

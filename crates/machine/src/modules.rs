@@ -128,6 +128,24 @@ pub fn load(path: &Path, parameters: &str) -> Result<(), ModuleError> {
     }
 }
 
+/// Loads the module `name` of a directory with these parameters, behind all that it depends on. Where it is not taken, what
+/// was loaded for it goes again.
+///
+/// # Errors
+/// As [`in_load_order`] and [`load`].
+pub fn load_from(directory: &Path, name: &str, parameters: &str) -> Result<(), ModuleError> {
+    let files = in_load_order(directory, name)?;
+    let before = ModulesBefore::now(files.iter().rev().filter_map(|file| file.file_stem()?.to_str()));
+    let last = files.len().saturating_sub(1);
+    let mut files = files.iter().enumerate();
+    let loaded = files.try_for_each(|(place, file)| load(file, if place == last { parameters } else { "" }));
+    if loaded.is_err() {
+        // There is already an error to tell.
+        let _ = before.remove();
+    }
+    loaded
+}
+
 /// The modules that are loaded, each with those that use it.
 fn loaded(root: &Root) -> BTreeMap<String, Vec<String>> {
     // A kernel without modules has no such file.
@@ -155,8 +173,8 @@ pub struct ModulesBefore {
 }
 
 impl ModulesBefore {
-    /// Those that are there now, before work that loads `names`.
-    pub fn now(names: impl IntoIterator<Item = &'static str>) -> ModulesBefore {
+    /// Those that are there now, before work that loads `names`, each named before those that it depends on.
+    pub fn now<'a>(names: impl IntoIterator<Item = &'a str>) -> ModulesBefore {
         let names: Vec<String> = names.into_iter().map(module_name).collect();
         // Most work loads none, and nobody has to know what is there.
         let before = match names.is_empty() {

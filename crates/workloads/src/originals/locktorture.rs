@@ -114,7 +114,6 @@ impl Torture {
     pub fn run(&self, trial: &mut Trial) -> Result<(), Failure> {
         self.check()?;
         let log = KernelLog::mark();
-        // Should the second one not be taken, the first goes with this.
         let mut loaded = Loaded(Some(ModulesBefore::now([MODULE.name])));
         self.load()?;
         let mut lines = Vec::new();
@@ -141,11 +140,7 @@ impl Torture {
             arguments.extend(self.arguments.split(' '));
             return Program::find("modprobe", Some("kmod"))?.run(&arguments).map(drop);
         };
-        let files = modules::in_load_order(directory, MODULE.name).map_err(refused)?;
-        let last = files.len().saturating_sub(1);
-        files.iter().enumerate().try_for_each(|(place, file)| {
-            modules::load(file, if place == last { &self.arguments } else { "" }).map_err(refused)
-        })
+        modules::load_from(directory, MODULE.name, &self.arguments).map_err(refused)
     }
 }
 
