@@ -38,6 +38,8 @@ pub(crate) struct Side {
     runs: bool,
     /// By metric, in the order of the description; each in the order of the blocks.
     pub values: Vec<Vec<BlockValue>>,
+    /// By metric: the least and the greatest sample of any trial.
+    ranges: Vec<Option<(f64, f64)>>,
     /// The blocks whose trial has ended, good or bad.
     blocks: BTreeSet<u32>,
     /// Why trials yielded nothing.
@@ -134,6 +136,7 @@ impl Side {
         Side {
             runs,
             values: vec![Vec::new(); metrics],
+            ranges: vec![None; metrics],
             blocks: BTreeSet::new(),
             missing: Counts::default(),
             undefined: vec![Counts::default(); metrics],
@@ -159,6 +162,11 @@ impl Side {
                     let values = &mut self.values[place];
                     let at = values.partition_point(|earlier| earlier.block < trial.block);
                     values.insert(at, BlockValue { block: trial.block, value });
+                    let all = samples.get(&metric.name).into_iter().flatten();
+                    for sample in all {
+                        let (least, greatest) = self.ranges[place].unwrap_or((*sample, *sample));
+                        self.ranges[place] = Some((least.min(*sample), greatest.max(*sample)));
+                    }
                 }
                 Err(missing) => self.undefined[place].add(&missing.why),
             }
@@ -172,6 +180,11 @@ impl Side {
     /// Whether its trials up to this block have all ended.
     pub fn has_ended(&self, block: u32) -> bool {
         self.blocks.last().is_some_and(|last| *last >= block)
+    }
+
+    /// The least and the greatest sample of a metric.
+    pub fn range(&self, metric: usize) -> Option<(f64, f64)> {
+        self.ranges.get(metric).copied().flatten()
     }
 
     /// Why it has no value of a metric.

@@ -36,19 +36,36 @@ pub(crate) fn effect(pairs: &Pairs) -> Option<Effect> {
     })
 }
 
-/// What is said of an effect that is exact. As everywhere, a difference that is certain is claimed however small it is.
-pub(crate) fn judge(metric: &Metric, effect: Effect) -> Judgement {
+/// What is said of an effect that is exact, with the least and the greatest sample of each side, the baseline's first.
+///
+/// A difference that is certain is claimed however small it is, unless samples of the two sides lie among each other: then it
+/// hangs on where in them a tick of the kernel fell, which the smallest change to either side moves.
+pub(crate) fn judge(metric: &Metric, effect: Effect, ranges: Option<((f64, f64), (f64, f64))>) -> Judgement {
     let all = counted(effect.blocks, "block");
     let lower = match effect.scale {
         Scale::Ratio => effect.estimate < 1.0,
         Scale::Difference => effect.estimate < 0.0,
     };
-    let (verdict, reason) = match lower == (metric.direction == Direction::Lower) {
+    let among = ranges.filter(|(base, new)| base.0 <= new.1 && new.0 <= base.1);
+    let (verdict, reason) = match (among, lower == (metric.direction == Direction::Lower)) {
         _ if effect.p == 1.0 => {
             (Verdict::Same, format!("{} is the same to the digit in all {all}", metric.name))
         }
-        true => (Verdict::Better, format!("{} in all {all}", words::exact(metric, &effect))),
-        false => (Verdict::Worse, format!("{} in all {all}", words::exact(metric, &effect))),
+        (Some((base, new)), _) => (
+            Verdict::Undecided,
+            format!(
+                "{} in all {all}, but inside a trial samples go from {} to {}, and the baseline's from {} to {}{}: a tick \
+                 at another place would give another difference",
+                words::exact(metric, &effect),
+                words::plain(new.0),
+                words::plain(new.1),
+                words::plain(base.0),
+                words::plain(base.1),
+                if metric.unit.is_empty() { String::new() } else { format!(" {}", metric.unit) },
+            ),
+        ),
+        (None, true) => (Verdict::Better, format!("{} in all {all}", words::exact(metric, &effect))),
+        (None, false) => (Verdict::Worse, format!("{} in all {all}", words::exact(metric, &effect))),
     };
     Judgement { effect: Ok(effect), ..Judgement::of(verdict, reason) }
 }

@@ -1,6 +1,6 @@
 //! The verdict of one comparison, with its reason.
 
-use crate::cells::PointCells;
+use crate::cells::{PointCells, Side};
 use crate::contest::{Contest, Family, overall_p, pairs};
 use crate::looks::{Look, Rules};
 use crate::pairs::Pairs;
@@ -30,7 +30,7 @@ impl Judgement {
 
     /// Whether more blocks cannot change what is said.
     pub fn is_settled(&self) -> bool {
-        self.verdict != Verdict::Undecided
+        self.verdict != Verdict::Undecided || self.effect.as_ref().is_ok_and(|effect| effect.exact)
     }
 }
 
@@ -49,7 +49,9 @@ pub(crate) fn judge(
     if let Ok(found) = &effect
         && found.exact
     {
-        return exact::judge(metric, found.clone());
+        let range = |side: Option<&Side>| side.and_then(|side| side.range(contest.metric));
+        let ranges = range(point.base()).zip(range(point.sides.get(contest.variant)));
+        return exact::judge(metric, found.clone(), ranges);
     }
     let effect = effect.map(|effect| Effect { p_corrected: Some(p), ..effect });
     let case = Case { contest, family, metric, point, rules, pairs, effect, p };

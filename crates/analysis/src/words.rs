@@ -37,11 +37,19 @@ fn signed(number: f64) -> String {
     digits(4, number)
 }
 
+/// A number with four digits that count, and no sign unless it is negative.
+pub(crate) fn plain(number: f64) -> String {
+    format!("{number:.*}", decimals(4, number))
+}
+
 /// A number with its sign and so many digits that count.
 fn digits(count: i32, number: f64) -> String {
-    let digits =
-        if number == 0.0 { 0 } else { (count - 1 - number.abs().log10().floor() as i32).clamp(0, 12) };
-    format!("{number:+.*}", digits as usize)
+    format!("{number:+.*}", decimals(count, number))
+}
+
+/// The decimals that make so many digits count.
+fn decimals(count: i32, number: f64) -> usize {
+    if number == 0.0 { 0 } else { (count - 1 - number.abs().log10().floor() as i32).clamp(0, 12) as usize }
 }
 
 /// A p value: `p 0.0031`, `p < 0.0001`.

@@ -42,6 +42,38 @@ fn two_identical_repeats_make_a_difference_exact() {
 }
 
 #[test]
+fn a_difference_that_hangs_on_where_a_tick_fell_is_shown_and_not_claimed() {
+    let with_samples = |base: &[f64], new: &[f64]| {
+        let mut lab = Lab::new(1, &["base", "new"], Blocks::UntilDecided);
+        in_virtual_time(&mut lab);
+        for block in 1..=2 {
+            lab.push(trial(block, 1, "base", done(&[("time", base)])));
+            lab.push(trial(block, 1, "new", done(&[("time", new)])));
+        }
+        lab
+    };
+    let among = with_samples(&[0.2, 1.5, 3.0], &[0.25, 0.3, 2.5]);
+    let cell = among.last_cell();
+    assert_eq!(cell.verdict, Verdict::Undecided);
+    assert!(cell.effect.unwrap().exact);
+    assert!(
+        cell.reason.contains("from 0.2500 to 2.500, and the baseline's from 0.2000 to 3.000"),
+        "{}",
+        cell.reason
+    );
+    // More blocks would repeat it, so none are asked for.
+    let mut live = Live::new(&among.run.header);
+    for record in &among.run.records {
+        if let Record::Trial(trial) = record {
+            live.add(trial);
+        }
+    }
+    assert!(live.decision("work", &Point::from(1)).decided);
+    let apart = with_samples(&[0.2, 0.21, 0.25], &[0.26, 0.3, 2.5]).last_cell();
+    assert_eq!(apart.verdict, Verdict::Worse, "{}", apart.reason);
+}
+
+#[test]
 fn what_is_equal_to_the_digit_is_the_same() {
     let cell = duel(&[0.5; 3], &[0.5; 3]).last_cell();
     assert_eq!(cell.verdict, Verdict::Same);
