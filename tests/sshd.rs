@@ -25,7 +25,7 @@ const FORGED: [(&str, &str); 4] = [
 ];
 
 /// The programs that reboot a machine. Those of a test stand before the real ones, which nothing may ever reach.
-const PROGRAMS: [&str; 5] = ["kexec", "reboot", "systemctl", "grub-reboot", "bootctl"];
+const PROGRAMS: [&str; 6] = ["kexec", "reboot", "systemctl", "grub-reboot", "grub-editenv", "bootctl"];
 
 /// A `cat` for machines whose kernel, unlike this one's, may be left by kexec.
 const CAT: &str = "case \"$1\" in (*/kexec_load_disabled) echo 0;; (*) exec /bin/cat \"$@\";; esac\n";
@@ -254,6 +254,7 @@ fn write_programs(directory: &Path) {
         ("reboot", first + &go_down),
         ("systemctl", "exec \"$1\" -e\n".into()),
         ("grub-reboot", String::new()),
+        ("grub-editenv", String::new()),
         ("bootctl", "exit 1\n".into()),
     ] {
         write_program(&there, name, &format!("echo \"{name} $*\" >> {home}/log\n{text}"));

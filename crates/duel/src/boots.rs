@@ -64,7 +64,23 @@ impl Run<'_> {
         if !problems.is_empty() {
             return Ok(problems);
         }
-        Ok(self.meet(&boot, 0, at_unix_ms, booted)?.into_iter().collect())
+        let refused = self.meet(&boot, 0, at_unix_ms, booted)?;
+        Ok(refused.into_iter().chain(self.unheard(variant)).collect())
+    }
+
+    /// Which boot arguments of a variant its kernel has not got, as far as it tells: such a variant is not what it is called.
+    fn unheard(&self, variant: &Variant) -> Option<String> {
+        let line = self.facts.get(&variant.name)?.command_line.as_deref()?;
+        let got: Vec<&str> = line.split_whitespace().collect();
+        let mut asked = self.experiment.boot_spec(variant).append;
+        asked.retain(|word| !got.contains(&word.as_str()));
+        (!asked.is_empty()).then(|| {
+            format!(
+                "its kernel runs without the boot arguments `{}`: /proc/cmdline has others. Kernels that were built with \
+                 CONFIG_CMDLINE_OVERRIDE take none, and what is behind the first 2047 bytes is cut off",
+                asked.join(" ")
+            )
+        })
     }
 
     /// The blocks, each a boot per side in random order.

@@ -190,6 +190,25 @@ fn impossible_knobs_of_all_variants_are_named_after_one_boot_each() {
 }
 
 #[test]
+fn a_kernel_that_has_not_got_its_boot_arguments_is_not_measured() {
+    let mut header = of_blocks(1);
+    header.experiment.variants =
+        vec![Variant::parse("a").unwrap(), Variant::parse("b:append=quiet nosmt").unwrap()];
+    let with = |facts: fn(u32) -> Facts| {
+        let mut fake = Fake::booting(|_, _| up());
+        fake.facts = facts;
+        run(&header, &[], &mut fake)
+    };
+    let Ran { ended, trials, .. } =
+        with(|_| Facts { command_line: Some("quiet x".into()), ..Facts::default() });
+    let error = ended.unwrap_err().to_string();
+    assert!(error.contains("b: its kernel runs without the boot arguments `nosmt`"), "{error}");
+    assert!(trials.is_empty());
+    let Ran { ended, .. } = with(|_| Facts { command_line: Some("nosmt quiet".into()), ..Facts::default() });
+    assert_eq!(ended.unwrap(), Ending::Finished);
+}
+
+#[test]
 fn a_kernel_that_dies_under_a_trial_costs_that_trial_and_the_rest_get_another_boot() {
     let mut fake = Fake::booting(|_, _| up());
     fake.script = Arc::new(|count, _| if count == 6 { Reply::Die } else { Reply::Value(1.0) });

@@ -79,7 +79,7 @@ impl Experiment {
         of_boot.map(|(key, value)| Knob::parse(key, value)).collect()
     }
 
-    /// Whether the target can turn all the boot knobs there are.
+    /// Whether the target can turn all the boot knobs there are, and the variants go by one clock.
     pub(crate) fn check_boot_knobs(&self) -> Result<(), AskError> {
         let of_all = self.boot_knobs_of_all()?;
         for knob in of_all.iter().chain(self.variants.iter().flat_map(|variant| &variant.knobs)) {
@@ -97,7 +97,14 @@ impl Experiment {
             };
             return Err(AskError::Misplaced { key: knob.key(), target: self.target.clone(), why });
         }
-        Ok(())
+        let (counted, other): (Vec<&Variant>, Vec<&Variant>) =
+            self.variants.iter().partition(|variant| self.in_virtual_time(variant));
+        match (counted.first(), other.first()) {
+            (Some(counted), Some(other)) => {
+                Err(AskError::Clocks { counted: counted.name.clone(), other: other.name.clone() })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -222,15 +229,27 @@ mod tests {
         assert!(error.contains("vm.topology"), "{error}");
     }
 
+    /// What is said of an experiment of these variants.
+    fn checked(target: &str, set: &[(&str, &str)], variants: &[&str]) -> Result<Experiment, String> {
+        let variants = variants.iter().map(|variant| Variant::parse(variant).unwrap()).collect();
+        let mut experiment = Experiment::new(vec![Entry::of("x")], variants);
+        experiment.target = TargetKind::parse(target).unwrap();
+        experiment.set.extend(set.iter().map(|(key, value)| (key.to_string(), value.to_string())));
+        experiment.checked(|_| Some(plain()), &["x"]).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn figures_of_two_clocks_are_not_compared() {
+        let error = checked("vm", &[], &["a:vm.cpus=1", "b:vm.clock=virtual"]).unwrap_err();
+        assert!(error.contains("variant b runs in virtual time and variant a by"), "{error}");
+        assert!(checked("vm", &[("vm.clock", "virtual")], &["a:vm.clock=host", "b"]).is_err());
+        assert!(checked("vm", &[("vm.clock", "virtual")], &["a:vm.clock=host", "b:vm.clock=host"]).is_ok());
+        assert!(checked("vm", &[("vm.clock", "virtual")], &["a", "b:vm.clock=virtual"]).is_ok());
+    }
+
     #[test]
     fn a_target_that_cannot_boot_says_which_can() {
-        let asked = |target: &str, set: &[(&str, &str)], variant: &str| {
-            let mut experiment =
-                Experiment::new(vec![Entry::of("x")], vec![Variant::parse(variant).unwrap()]);
-            experiment.target = TargetKind::parse(target).unwrap();
-            experiment.set.extend(set.iter().map(|(key, value)| (key.to_string(), value.to_string())));
-            experiment.checked(|_| Some(plain()), &["x"]).map_err(|error| error.to_string())
-        };
+        let asked = |target: &str, set: &[(&str, &str)], variant: &str| checked(target, set, &[variant]);
         let error = asked("local", &[], "a:kernel=bzImage").unwrap_err();
         assert!(error.contains("`kernel`") && error.contains("`--target vm`"), "{error}");
         let error = asked("local", &[("vm.cpus", "4")], "a").unwrap_err();

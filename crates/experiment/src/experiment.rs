@@ -198,6 +198,17 @@ pub enum AskError {
         /// What the variant yields.
         found: String,
     },
+    /// Variants whose machines go by clocks of two kinds.
+    #[error(
+        "variant {counted} runs in virtual time and variant {other} by the host's clock, and figures of two clocks say \
+         nothing about each other; --set vm.clock=virtual, or host, is for all variants"
+    )]
+    Clocks {
+        /// The first variant in virtual time.
+        counted: String,
+        /// The first that is not.
+        other: String,
+    },
     /// `--scale small` of an experiment that does not say what small means.
     #[error("the experiment has no [scale.small] table that says what `--scale small` means for it")]
     NoScale,

@@ -154,7 +154,6 @@ impl Home {
         Ok(names)
     }
 
-    /// Points the link `latest` at `directory`, at once or not at all.
     /// Removes a run that holds nothing worth keeping. The newest of the others is the latest again.
     ///
     /// # Errors
@@ -177,6 +176,7 @@ impl Home {
         }
     }
 
+    /// Points the link `latest` at `directory`, at once or not at all.
     fn make_latest(&self, directory: &Path) -> Result<(), JournalError> {
         let link = self.path.join(LATEST);
         // No two runs share a directory, so no two processes share the name of the fresh link.

@@ -142,8 +142,7 @@ fn say(out: &mut String, finding: &Finding) {
 fn lines_of(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
-        let word: String =
-            word.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
+        let word = output::plain(word);
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                 line.push(' ');

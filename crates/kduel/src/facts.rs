@@ -20,7 +20,7 @@ pub struct Args {
 pub fn facts(args: &Args) -> anyhow::Result<Outcome> {
     let facts = machine::facts(&Root::real());
     output::result(&match args.format {
-        Form::Text => in_words(&facts),
+        Form::Text => output::plain(&in_words(&facts)),
         Form::Json => serde_json::to_string_pretty(&facts).context("facts have no JSON form")?,
     })?;
     Ok(Outcome::Done)

@@ -25,7 +25,13 @@ pub fn result(text: &str) -> anyhow::Result<()> {
 /// Says something beside the result.
 pub fn say(text: &str) {
     // Whoever closes standard error does not want to hear.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", plain(text));
+}
+
+/// A text without what steers a terminal: programs, kernels and other machines may have said anything.
+pub fn plain(text: &str) -> String {
+    let steers = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    text.chars().map(|letter| if steers(letter) { '?' } else { letter }).collect()
 }
 
 /// Says what went wrong, with its causes. The items of a list are wrapped.
@@ -62,6 +68,11 @@ pub fn watched() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_that_was_said_elsewhere_steers_the_terminal() {
+        assert_eq!(plain("a\x1b[31m b\r\n\tc \u{e4}\u{9b}2J"), "a?[31m b?\n\tc \u{e4}?2J");
+    }
 
     #[test]
     fn items_of_a_list_are_wrapped_and_nothing_else() {

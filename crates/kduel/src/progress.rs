@@ -45,7 +45,7 @@ impl Progress {
 
 fn print(bar: Option<&ProgressBar>, line: &str) {
     match bar {
-        Some(bar) => bar.println(line),
+        Some(bar) => bar.println(output::plain(line)),
         None => output::say(line),
     }
 }

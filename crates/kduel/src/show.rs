@@ -22,7 +22,7 @@ pub fn show(args: &Args) -> anyhow::Result<Outcome> {
         None => {
             let home = session::home()?;
             match home.read(&args.what) {
-                Ok(run) => fitted(&run_in_words(&run)),
+                Ok(run) => fitted(&output::plain(&run_in_words(&run))),
                 Err(error) => {
                     let names = workloads::names();
                     let hint = experiment::did_you_mean(&args.what, names.iter().map(String::as_str));

@@ -15,15 +15,19 @@ mod store;
 mod unpack;
 
 pub use error::KernelError;
+pub(crate) use image::Version;
 pub use modules::{Module, Modules};
 
-use crate::ssh;
 use machine::Root;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// What `kernel=` takes for the kernel that runs now.
 pub const INSTALLED: &str = "installed";
+/// A value of `kernel=` that begins so names an image that lies on the machine behind ssh.
+pub(crate) const ON_HOST: &str = "host:";
+/// A value of `kernel=` that begins so names an entry of that machine's boot loader.
+pub(crate) const ENTRY: &str = "entry:";
 
 /// A kernel for x86-64 that can be booted.
 #[derive(Clone)]
@@ -93,7 +97,7 @@ pub fn open_on(root: &Root, given: &str) -> Result<Kernel, KernelError> {
 
 /// The name by which the kernel that is `given` in a directory can be opened from anywhere. What is no path stays as it is.
 pub fn from_directory(directory: &Path, given: &str) -> String {
-    if given == INSTALLED || ssh::is_there(given) {
+    if given == INSTALLED || given.starts_with(ON_HOST) || given.starts_with(ENTRY) {
         return given.into();
     }
     let parts = match directory.join(given).exists() {

@@ -14,7 +14,6 @@ mod script;
 mod trouble;
 
 pub use host::Say;
-pub(crate) use kernels::is_there;
 pub use script::RUN_VARIABLE;
 pub use trouble::{SshError, Trouble};
 

@@ -83,6 +83,10 @@ impl Source {
 
 fn unpack_package(package: &Path, work: &Path, runner: &Runner) -> anyhow::Result<PathBuf> {
     let folder = work.join("package");
+    // What another package has left there may be newer.
+    if !runner.dry && folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    }
     runner.run(Command::new("dpkg-deb").arg("-x").arg(package).arg(&folder))?;
     let sources = folder.join(INSTALLED.trim_start_matches('/'));
     let archive = match newest_archive(&sources) {
@@ -108,8 +112,9 @@ fn unpack_archive(archive: &Path, work: &Path, runner: &Runner) -> anyhow::Resul
         }
         fs::create_dir_all(&tree).with_context(|| tree.display().to_string())?;
     }
+    // As files of now: make would take those of a package that is older than the objects of another source for done.
     runner
-        .run(Command::new("tar").arg("-xf").arg(archive).args(["--strip-components=1", "-C"]).arg(&tree))?;
+        .run(Command::new("tar").arg("-xmf").arg(archive).args(["--strip-components=1", "-C"]).arg(&tree))?;
     if !runner.dry {
         fs::write(&done, name).with_context(|| done.display().to_string())?;
     }
@@ -134,6 +139,7 @@ fn version(name: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, SystemTime};
 
     #[test]
     fn the_newest_installed_source_is_taken_by_number() {
@@ -147,6 +153,43 @@ mod tests {
             fs::write(folder.path().join(name), "").unwrap();
         }
         assert_eq!(newest_archive(folder.path()), Some(folder.path().join("linux-source-6.12.tar.xz")));
+    }
+
+    /// A package whose source is a tree that holds a file of this name.
+    fn package(top: &Path, version: &str) -> PathBuf {
+        let run = |command: &mut Command| assert!(command.output().unwrap().status.success(), "{command:?}");
+        let (root, tree) = (top.join(format!("root-{version}")), top.join("tree"));
+        fs::create_dir_all(root.join("usr/src")).unwrap();
+        fs::create_dir_all(root.join("DEBIAN")).unwrap();
+        fs::create_dir_all(&tree).unwrap();
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        fs::File::create(tree.join(version)).unwrap().set_modified(long_ago).unwrap();
+        let archive = root.join(format!("usr/src/{PACKAGE_WITH_VERSION}{version}.tar.gz"));
+        run(Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(top).arg(format!("tree/{version}")));
+        let control = format!(
+            "Package: linux-source\nVersion: {version}\nArchitecture: all\nMaintainer: x <x@y>\nDescription: x\n"
+        );
+        fs::write(root.join("DEBIAN/control"), control).unwrap();
+        let package = top.join(format!("{version}.deb"));
+        run(Command::new("dpkg-deb").args(["--root-owner-group", "-b"]).arg(root).arg(&package));
+        package
+    }
+
+    #[test]
+    fn an_older_package_is_not_built_from_what_a_newer_one_has_left() {
+        if Command::new("dpkg-deb").arg("--version").output().is_err() {
+            return println!("skipped: dpkg-deb is not installed");
+        }
+        let top = tempfile::TempDir::new().unwrap();
+        let work = top.path().join("work");
+        fs::create_dir(&work).unwrap();
+        for version in ["7.3", "6.12"] {
+            let source = Source::Package(package(top.path(), version));
+            let began = SystemTime::now() - Duration::from_secs(1);
+            let tree = source.unpack(&work, &Runner { dry: false }).unwrap();
+            // And make takes it for newer than what was built of the other.
+            assert!(fs::metadata(tree.join(version)).unwrap().modified().unwrap() > began, "{version}");
+        }
     }
 
     #[test]

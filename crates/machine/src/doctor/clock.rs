@@ -1,7 +1,7 @@
 //! The clock by which everything is measured.
 
 use super::{Finding, Subject};
-use crate::cpus;
+use crate::{CpuSet, cpus};
 use rustix::time::{ClockId, clock_gettime};
 
 const ABILITY: &str = "clock";
@@ -41,9 +41,11 @@ fn judge(current: &str, available: &str, unstable: Option<&str>, measured: Optio
     let mut seen = current.to_string();
     if let Some(measured) = measured {
         seen += &format!(", {:.0} ns a reading", measured.reading_ns);
-        seen += &match measured.backwards_ns {
-            0 => format!(", forwards on all of {} CPUs", measured.visited),
-            ns => format!(", backwards by {ns} ns between CPUs"),
+        seen += &match (measured.backwards_ns, measured.visited) {
+            // There were none between which it could differ.
+            (0, 0 | 1) => String::new(),
+            (0, visited) => format!(", forwards on all of {visited} CPUs"),
+            (ns, _) => format!(", backwards by {ns} ns between CPUs"),
         };
     }
     if let Some(line) = unstable {
@@ -90,15 +92,16 @@ fn measure() -> Measured {
 fn visit_cpus() -> (u64, usize) {
     let allowed = cpus::allowed().map(|cpus| cpus.to_vec()).unwrap_or_default();
     let cpus: Vec<u32> = allowed.into_iter().take(CPUS_VISITED).collect();
-    let (mut last, mut backwards) = (0_u64, 0);
+    let (mut last, mut backwards, mut visited) = (0_u64, 0, CpuSet::new());
     for cpu in cpus.iter().cycle().take(3 * cpus.len()) {
-        if cpus::pin_thread(&cpus::CpuSet::one(*cpu)).is_ok() {
+        if cpus::pin_thread(&CpuSet::one(*cpu)).is_ok() {
+            visited.insert(*cpu);
             let now = now_ns();
             backwards = backwards.max(last.saturating_sub(now));
             last = now;
         }
     }
-    (backwards, cpus.len())
+    (backwards, visited.len())
 }
 
 /// The clock of all workloads.
@@ -120,6 +123,9 @@ mod tests {
         assert_eq!(finding.state, State::No);
         assert!(finding.seen.contains("backwards by 7 ns"), "{finding:?}");
         assert_eq!(judge("tsc", "tsc hpet", None, Some(&GOOD)).state, State::Ok);
+        // Where no thread could be pinned nothing is said of other CPUs.
+        let unpinned = judge("tsc", "tsc hpet", None, Some(&Measured { visited: 0, ..GOOD }));
+        assert_eq!((unpinned.state, unpinned.seen.as_str()), (State::Ok, "tsc, 25 ns a reading"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::kernel::store::Source;
 use crate::kernel::{INSTALLED, Kernel, KernelError, Modules, directory, image};
-use machine::Root;
+use machine::{KernelConfig, Root};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
@@ -94,7 +94,7 @@ fn config(path: &Path) -> Option<String> {
     }
     let mut text = String::new();
     File::open(path).ok()?.take(CONFIG_BYTES_MAX).read_to_string(&mut text).ok()?;
-    text.contains("CONFIG_").then_some(text)
+    KernelConfig::is_in(&text).then_some(text)
 }
 
 fn modules_beside(root: &Root, path: &Path, release: Option<&str>, given: &str) -> Modules {

@@ -26,9 +26,18 @@ const VERSION_BYTES_MAX: usize = 1024;
 
 /// What the boot header of a kernel says.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Version {
-    pub(super) release: Option<String>,
-    pub(super) build: Option<String>,
+pub(crate) struct Version {
+    pub(crate) release: Option<String>,
+    pub(crate) build: Option<String>,
+}
+
+impl Version {
+    /// Takes apart `6.12.117-cloud (builder@host) #1 SMP PREEMPT_DYNAMIC date`.
+    pub(crate) fn of(text: &str) -> Version {
+        let release = text.split_whitespace().next().map(String::from);
+        let build = text.find('#').map(|at| text[at..].trim_end().to_string());
+        Version { release, build }
+    }
 }
 
 /// The image in a file.
@@ -80,17 +89,10 @@ pub(super) fn check(image: &[u8], path: &Path) -> Result<Version, KernelError> {
     let text = image.get(begin..setup_bytes.min(begin + VERSION_BYTES_MAX)).unwrap_or_default();
     match text.split(|&byte| byte == 0).next() {
         Some(text) if text.len() < VERSION_BYTES_MAX && !text.is_empty() && text.is_ascii() => {
-            Ok(version(&String::from_utf8_lossy(text)))
+            Ok(Version::of(&String::from_utf8_lossy(text)))
         }
         _ => Err(damaged(path, &"its boot header does not say which version it is")),
     }
-}
-
-/// Takes apart `6.12.117-cloud (builder@host) #1 SMP PREEMPT_DYNAMIC date`.
-fn version(text: &str) -> Version {
-    let release = text.split_whitespace().next().map(String::from);
-    let build = text.find('#').map(|at| text[at..].trim_end().to_string());
-    Version { release, build }
 }
 
 /// What a file without the header is.

@@ -5,6 +5,7 @@ use crate::kernel::image::{self, IMAGE_BYTES_MAX};
 use crate::kernel::store::Source;
 use crate::kernel::unpack::{damaged, unpacked, whole};
 use crate::kernel::{Kernel, KernelError, Modules, rpm};
+use machine::KernelConfig;
 use object::read::ReadCache;
 use object::read::archive::ArchiveFile;
 use std::fs::File;
@@ -32,13 +33,13 @@ fn start_of(path: &Path) -> Result<Vec<u8>, KernelError> {
     Ok(start)
 }
 
-/// The kernel in these packages. Each is read until its image and its configuration are found, which lie near its
-/// beginning; the modules behind them are read when they are needed.
+/// The kernel in these packages. Each is read until its image and a configuration are found, which lie near its beginning;
+/// the modules behind them are read when they are needed. A configuration of another release is none of this kernel's.
 pub(super) fn open(paths: &[PathBuf], given: &str) -> Result<Kernel, KernelError> {
     let mut images: Vec<(PathBuf, Vec<u8>)> = Vec::new();
-    let mut config = None;
+    let mut configs: Vec<(String, String)> = Vec::new();
     for path in paths {
-        let mut has_image = false;
+        let (mut has_image, mut has_config) = (false, false);
         walk(path, &mut |inside, reader| {
             if !has_image && is_image(inside) {
                 let bytes = whole(reader, IMAGE_BYTES_MAX, &path.join(inside))?;
@@ -47,11 +48,15 @@ pub(super) fn open(paths: &[PathBuf], given: &str) -> Result<Kernel, KernelError
                     has_image = true;
                     images.push((path.join(inside), bytes));
                 }
-            } else if config.is_none() && is_config(inside) {
+            } else if !has_config && let Some(release) = config_of(inside) {
                 let bytes = whole(reader, CONFIG_BYTES_MAX, &path.join(inside))?;
-                config = Some(String::from_utf8_lossy(&bytes).into_owned());
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                if KernelConfig::is_in(&text) {
+                    has_config = true;
+                    configs.push((release.into(), text));
+                }
             }
-            let found = has_image && config.is_some();
+            let found = has_image && !configs.is_empty();
             Ok(if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
     }
@@ -65,6 +70,8 @@ pub(super) fn open(paths: &[PathBuf], given: &str) -> Result<Kernel, KernelError
     let version = image::check(&image, &path)?;
     let modules = Modules::new(Source::Packages(paths.to_vec()), version.release.as_deref(), given);
     let (release, build) = (version.release, version.build);
+    let is_of_it = |of: &str| release.as_ref().is_none_or(|release| release == of);
+    let config = configs.into_iter().find_map(|(of, text)| is_of_it(&of).then_some(text));
     Ok(Kernel { image, release, build, config, modules, given_as: given.into() })
 }
 
@@ -72,18 +79,23 @@ pub(super) fn open(paths: &[PathBuf], given: &str) -> Result<Kernel, KernelError
 fn is_image(inside: &str) -> bool {
     let (directory, name) = inside.rsplit_once('/').unwrap_or(("", inside));
     let named = name.starts_with("vmlinuz") || name.starts_with("bzImage");
-    named && (directory == "boot" || is_of_modules(directory))
+    named && (directory == "boot" || release_of_modules(directory).is_some())
 }
 
-fn is_config(inside: &str) -> bool {
-    let (directory, name) = inside.rsplit_once('/').unwrap_or(("", inside));
-    (directory == "boot" && name.starts_with("config-")) || (is_of_modules(directory) && name == "config")
+/// The release of the kernel of which a file is the configuration: boot/config-RELEASE, or config among the modules.
+fn config_of(inside: &str) -> Option<&str> {
+    let (directory, name) = inside.rsplit_once('/')?;
+    match directory {
+        "boot" => name.strip_prefix("config-"),
+        _ if name == "config" => release_of_modules(directory),
+        _ => None,
+    }
 }
 
-/// Whether a directory is lib/modules/RELEASE.
-fn is_of_modules(directory: &str) -> bool {
+/// The release in lib/modules/RELEASE, if a directory is that.
+fn release_of_modules(directory: &str) -> Option<&str> {
     let inside = directory.strip_prefix("usr/").unwrap_or(directory);
-    inside.strip_prefix("lib/modules/").is_some_and(|release| !release.contains('/'))
+    inside.strip_prefix("lib/modules/").filter(|release| !release.contains('/'))
 }
 
 /// Shows `visit` each regular file of a package, in its order.

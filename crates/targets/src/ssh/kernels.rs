@@ -5,18 +5,9 @@ use super::host::Host;
 use super::parcel::Parcel;
 use super::script::Script;
 use super::trouble::SshError;
-use crate::kernel;
+use crate::kernel::{self, ENTRY, ON_HOST, Version};
 use std::collections::BTreeMap;
 
-/// A value of `kernel=` that begins so names an image that lies on the machine.
-const ON_HOST: &str = "host:";
-/// A value of `kernel=` that begins so names an entry of the machine's boot loader.
-const ENTRY: &str = "entry:";
-
-/// Whether a kernel is named by what the other machine knows, and not by a file of this one.
-pub(crate) fn is_there(given: &str) -> bool {
-    given.starts_with(ON_HOST) || given.starts_with(ENTRY)
-}
 /// A kernel that panics comes back to the machine's own after so many seconds, where it would otherwise wait for somebody to
 /// press a button.
 const PANIC: &str = "panic=30";
@@ -110,7 +101,7 @@ fn on_host(host: &Host, image: &str) -> Result<Choice, SshError> {
     let answer = host.ask(&Script::find_kernel(image, ""))?;
     let found =
         answer.get("image").ok_or_else(|| SshError::NoImage { host: host.name(), what: image.into() })?;
-    let (release, build) = answer.get("banner").map(taken_apart).unwrap_or_default();
+    let Version { release, build } = answer.get("banner").map(Version::of).unwrap_or_default();
     let remarks = match (&release, answer.says_yes("modules")) {
         (Some(release), false) => vec![no_modules(&host.name(), release)],
         _ => Vec::new(),
@@ -156,12 +147,6 @@ fn from_here(host: &mut Host, first: &Life, given: &str) -> Result<Choice, SshEr
 
 fn no_modules(host: &str, release: &str) -> String {
     format!("{host} has no modules for {release}: what is not built into that kernel was missing")
-}
-
-/// Takes apart `6.12.117 (builder@host) #1 SMP PREEMPT_DYNAMIC date`, which stands in an image.
-fn taken_apart(banner: &str) -> (Option<String>, Option<String>) {
-    let release = banner.split_whitespace().next().map(str::to_string);
-    (release, banner.find('#').map(|begin| banner[begin..].trim_end().to_string()))
 }
 
 /// The boot arguments of a machine's first kernel with more of them behind, of which the kernel takes the last. What its
@@ -240,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_came_up_is_compared_with_what_was_asked_for() {
-        let (release, build) = taken_apart(BANNER);
+        let Version { release, build } = Version::of(BANNER);
         let choice = Choice {
             name: "x".into(),
             way: Way::Entry("x".into()),
@@ -275,6 +260,10 @@ mod tests {
         assert_eq!(choice.release.as_deref(), Some("6.12.117"));
         assert!(choice.build.unwrap().starts_with("#1 SMP"));
         assert!(choice.remarks[0].contains("no modules for 6.12.117"), "{:?}", choice.remarks);
+        // The tests run beside Cargo.toml; ssh leads to the home of the user.
+        let choice = kernels.find(&mut host, &first, Some("host:Cargo.toml")).unwrap();
+        let Way::Kexec { image, .. } = choice.way else { panic!("{choice:?}") };
+        assert_eq!(image, concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
         let error = kernels.find(&mut host, &first, Some("host:/nowhere/bzImage")).unwrap_err().to_string();
         assert!(error.contains("box has no kernel /nowhere/bzImage"), "{error}");
         let error = kernels.find(&mut host, &first, None).unwrap_err().to_string();

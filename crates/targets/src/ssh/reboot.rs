@@ -51,16 +51,14 @@ impl Reboots {
         let choice = self.kernels.find(host, &first, spec.kernel.as_deref())?;
         let line = self.arm(host, &choice, &first, &spec.append)?;
         let next_release = choice.release.clone().unwrap_or_default();
-        write_left(
-            host,
-            &Left { first: first.clone(), boot: now.boot.clone(), next_release: next_release.clone() },
-        )?;
-        self.away = true;
-        host.say(&format!("{} goes down to boot {}", host.name(), choice.name));
-        let went_at = Instant::now();
-        leave(host, matches!(choice.way, Way::Kexec { .. }))?;
-        let life = self.wait(host, &now.boot, went_at)?;
-        let left = Left { first: first.clone(), boot: life.boot.clone(), next_release };
+        let left =
+            |boot: &str| Left { first: first.clone(), boot: boot.into(), next_release: next_release.clone() };
+        let gone = self.go(host, &choice, &left(&now.boot));
+        if gone.is_err() {
+            disarm(host, &choice.way);
+        }
+        let (life, went_at) = gone?;
+        let left = left(&life.boot);
         self.patiently(host, went_at, |host| write_left(host, &left))?;
         let mut remarks = choice.remarks.clone();
         let differs = match &choice.way {
@@ -161,6 +159,17 @@ impl Reboots {
         }
     }
 
+    /// Lets the machine go down to the choice that was made, and waits for what comes up. `left` is written there before. Gives
+    /// also when it was told to go.
+    fn go(&mut self, host: &mut Host, choice: &Choice, left: &Left) -> Result<(Life, Instant), SshError> {
+        write_left(host, left)?;
+        self.away = true;
+        host.say(&format!("{} goes down to boot {}", host.name(), choice.name));
+        let went_at = Instant::now();
+        leave(host, matches!(choice.way, Way::Kexec { .. }))?;
+        Ok((self.wait(host, &left.boot, went_at)?, went_at))
+    }
+
     /// Asks a machine that has just come up, and whose network and sshd may come and go for a while.
     fn patiently<T>(
         &self,
@@ -217,6 +226,17 @@ pub(crate) fn left_behind(host: &str, now: &Life, first: &Life) -> String {
 
 fn write_left(host: &Host, left: &Left) -> Result<(), SshError> {
     host.link.ask(&Script::write_left(), left.text().into_bytes(), ANSWER).map(|_| ())
+}
+
+/// Takes back the choice of the next boot on a machine that has not gone there, as far as it can be reached: whoever reboots it
+/// next means its own kernel.
+fn disarm(host: &Host, way: &Way) {
+    let script = match way {
+        Way::Kexec { .. } => Script::unload(),
+        Way::Entry(_) => Script::unchoose_entry(),
+    };
+    // There is already an error to tell.
+    let _ = host.link.unstoppable().ask(&script, Vec::new(), ANSWER);
 }
 
 /// Tells the machine to go down.
@@ -314,6 +334,8 @@ mod tests {
         // A run that is killed now would find its way back.
         let left = std::fs::read_to_string(stage.cache().join("left")).unwrap();
         assert!(left.contains("first_boot="), "{left}");
+        // And whoever reboots the machine does not get the kernel that it did not go to.
+        log_of(&stage, |log| log.contains("kexec -u\n"));
         reboots.go_home(&mut host, false).unwrap();
         assert!(!stage.cache().join("left").exists());
     }
@@ -354,12 +376,14 @@ mod tests {
         let stage = stage();
         stage.program("bootctl", "[ \"$1\" = is-installed ] && exit 1; echo wrong >> \"$HOME/log\"");
         stage.program("grub-reboot", "echo \"grub-reboot $1\" >> \"$HOME/log\"");
+        stage.program("grub-editenv", "echo \"grub-editenv $*\" >> \"$HOME/log\"");
         let mut reboots = Reboots::new(Duration::ZERO);
         let error =
             reboots.boot(&mut stage.host(), &spec("entry:Advanced options>Linux 7", &[])).unwrap_err();
         assert!(matches!(error, SshError::StillUp { .. }), "{error}");
-        let log = log_of(&stage, |log| log.ends_with("\nreboot\n") || log.contains("systemctl reboot"));
-        assert!(log.starts_with("grub-reboot Advanced options>Linux 7\n"), "{log}");
+        let log = log_of(&stage, |log| log.contains("\nreboot\n") || log.contains("systemctl reboot"));
+        assert!(log.starts_with("grub-reboot Advanced options>Linux 7\nkexec -u\n"), "{log}");
+        assert!(log.contains("\ngrub-editenv - unset next_entry\n"), "it has not gone there: {log}");
     }
 
     #[test]

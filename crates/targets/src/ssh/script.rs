@@ -94,6 +94,7 @@ const FIND_KERNEL: &str = r#"
         do if [ -f "$file" ]; then image="$file"; break; fi; done;
     fi;
     if [ -f "$image" ]; then
+        case "$image" in (/*) ;; (*) image="$PWD/$image";; esac;
         tell "image=$image";
         if [ "$(as_root dd if="$image" bs=1 skip=514 count=4 2>/dev/null)" = HdrS ]; then
             offset="$(as_root od -An -tu2 -j 526 -N 2 "$image" | tr -d " ")";
@@ -126,6 +127,17 @@ const CHOOSE_ENTRY: &str = r#"
     then as_root bootctl set-oneshot "$1" 2>&1 || exit 1;
     elif command -v grub-reboot >/dev/null 2>&1; then as_root grub-reboot "$1" 2>&1 || exit 1;
     else as_root grub2-reboot "$1" 2>&1 || exit 1; fi;
+"#;
+
+/// Forgets a kernel that is loaded for kexec.
+const UNLOAD: &str = r#" as_root kexec -u >/dev/null 2>&1 || :; "#;
+
+/// Forgets the entry that `CHOOSE_ENTRY` chose.
+const UNCHOOSE_ENTRY: &str = r#"
+    if command -v bootctl >/dev/null 2>&1 && as_root bootctl is-installed >/dev/null 2>&1;
+    then as_root bootctl set-oneshot "" 2>&1 || exit 1;
+    elif command -v grub-editenv >/dev/null 2>&1; then as_root grub-editenv - unset next_entry 2>&1 || exit 1;
+    else as_root grub2-editenv - unset next_entry 2>&1 || exit 1; fi;
 "#;
 
 /// Argument: `kexec` or `reboot`. systemd ends everything in order; without it the jump waits until ssh has said goodbye, for
@@ -220,9 +232,20 @@ impl Script {
         Script::new("going down", &[HEAD, LEAVE], strings(["kexec"], &[]))
     }
 
-    /// Reboots as the firmware and the boot loader do by themselves.
+    /// Reboots as the firmware and the boot loader do by themselves. A kernel that is still loaded would be taken instead:
+    /// `systemctl reboot` does so from systemd 254 on.
     pub(crate) fn leave_by_reboot() -> Script {
-        Script::new("going down", &[HEAD, LEAVE], strings(["reboot"], &[]))
+        Script::new("going down", &[HEAD, UNLOAD, LEAVE], strings(["reboot"], &[]))
+    }
+
+    /// Takes back [`Script::load`].
+    pub(crate) fn unload() -> Script {
+        Script::new("forgetting a kernel that was loaded", &[HEAD, UNLOAD], Vec::new())
+    }
+
+    /// Takes back [`Script::choose_entry`].
+    pub(crate) fn unchoose_entry() -> Script {
+        Script::new("forgetting the boot entry that was chosen", &[HEAD, UNCHOOSE_ENTRY], Vec::new())
     }
 
     /// Waits until its services have started.
@@ -277,6 +300,8 @@ mod tests {
             Script::choose_entry("Advanced options>Debian's"),
             Script::leave_by_kexec(),
             Script::leave_by_reboot(),
+            Script::unload(),
+            Script::unchoose_entry(),
             Script::settle(),
             Script::write_left(),
             Script::remove_left(),

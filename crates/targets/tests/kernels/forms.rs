@@ -208,6 +208,14 @@ fn split_packages_are_joined_in_any_order() {
     assert_made(
         &open(&PathBuf::from([&binary, &base, &other].map(|part| part.to_str().unwrap()).join("+"))).unwrap(),
     );
+    // A configuration of another kernel says nothing of this one.
+    let strange = deb(&[("./boot/config-7.3.5-made", b"CONFIG_OTHER=y\n")], Packing::None);
+    let strange = plant(top.path(), "strange.deb", strange);
+    assert_eq!(open(&joined([&strange, &binary])).unwrap().config, None);
+    assert_made(
+        &open(&PathBuf::from([&strange, &binary, &base].map(|part| part.to_str().unwrap()).join("+")))
+            .unwrap(),
+    );
     let said = refused(&base);
     assert!(said.contains("there is no kernel in") && said.contains("linux-binary"), "{said}");
     let said = refused(&joined([&binary, &binary]));
