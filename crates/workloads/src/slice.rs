@@ -7,7 +7,7 @@ pub use own::{Extension, Own, Unasked, Used, of_this_thread};
 pub use platform::Sliced;
 
 use crate::{Failure, Trial};
-use experiment::{Knob, Parameter, Params, Scope};
+use experiment::{Knob, Parameter, Params, Scope, counted};
 use machine::{Root, SLICE_LENGTH, SliceCounts, slice_length_ns};
 use rseq_slice::{Absent, Place, Slice};
 
@@ -102,7 +102,7 @@ impl Slicing {
                 trial.counter(&format!("slice {name}, kernel"), count as f64);
             }
         }
-        let by_kernel = kernel.map(|kernel| format!("the kernel counted {} grants", kernel.grants));
+        let by_kernel = kernel.map(|kernel| format!("the kernel counted {}", counted(kernel.grants, "grant")));
         let feature = format!("slice={}", self.word);
         let place = match &self.place {
             None => {
@@ -124,10 +124,12 @@ impl Slicing {
         }
         // A grant that was revoked looks to its thread like a move to another CPU. The kernel knows, but counts for all.
         let ran = grants > 0 || (lost > 0 && kernel.is_some_and(|kernel| kernel.grants > 0));
-        let by_kernel = by_kernel.map_or(String::new(), |counted| format!("; {counted}"));
+        let by_kernel = by_kernel.map_or(String::new(), |words| format!("; {words}"));
         let mut seen = format!(
-            "{requests} requests, {grants} grants at the end of a section, {yields} of them given back, {lost} requests \
-             lost meanwhile{by_kernel}"
+            "{}, {} at the end of a section, {yields} of them given back, {} lost meanwhile{by_kernel}",
+            counted(requests, "request"),
+            counted(grants, "grant"),
+            counted(lost, "request"),
         );
         if !ran {
             seen += match place {
