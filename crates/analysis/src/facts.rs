@@ -60,6 +60,7 @@ fn of_readings(experiment: &Experiment, readings: &[Reading<'_>]) -> Provenance 
         .extend(unasked.iter().filter_map(|difference| Refused::between(&experiment.variants, difference)));
     refused.retain(|one| !experiment.accept_differences.iter().any(|accepted| accepted.covers(&one.refusal)));
     notices.extend(unknown_options(&facts));
+    notices.extend(one_kernel_twice(experiment, &facts));
     Provenance { facts, unasked, refused: once_each(refused), notices: once_each(notices) }
 }
 
@@ -153,10 +154,6 @@ fn unasked(experiment: &Experiment, facts: &[(String, Facts)]) -> Vec<Difference
 
 /// Says where kernels differ and the options of one are not known, since then its debug options are not either.
 fn unknown_options(facts: &[(String, Facts)]) -> Option<String> {
-    let kernel = |facts: &Facts| match &facts.kernel_build_id {
-        Some(id) => Some(id.clone()),
-        None => facts.kernel_version.clone(),
-    };
     let (_, first) = facts.first()?;
     if facts.iter().all(|(_, facts)| kernel(facts) == kernel(first)) {
         return None;
@@ -168,6 +165,32 @@ fn unknown_options(facts: &[(String, Facts)]) -> Option<String> {
             "the kernel options of {} are not known, so that debug options could not be compared: give a kernel with \
              its configuration beside it (config-RELEASE), or one with CONFIG_IKCONFIG_PROC",
             unknown.join(", ")
+        )
+    })
+}
+
+/// What tells one build of a kernel from another.
+fn kernel(facts: &Facts) -> Option<(&str, Option<&str>)> {
+    match &facts.kernel_build_id {
+        Some(id) => Some((id, None)),
+        None => Some((facts.kernel_version.as_deref()?, facts.kernel_release.as_deref())),
+    }
+}
+
+/// Says where variants ask for different kernels and the same one came up.
+fn one_kernel_twice(experiment: &Experiment, facts: &[(String, Facts)]) -> Option<String> {
+    let asked = |name: &str| {
+        let variant = experiment.variants.iter().find(|variant| variant.name == name)?;
+        experiment.boot_spec(variant).kernel
+    };
+    let ((first, known), rest) = facts.split_first()?;
+    let twice = rest.iter().find(|(name, other)| {
+        asked(name) != asked(first) && kernel(other).is_some() && kernel(other) == kernel(known)
+    });
+    twice.map(|(name, _)| {
+        format!(
+            "{first} and {name} ask for different kernels, and the same one came up for both: what differs between them is \
+             not the kernel"
         )
     })
 }

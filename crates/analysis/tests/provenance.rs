@@ -236,6 +236,23 @@ fn what_the_knobs_of_a_boot_ask_for_is_no_surprise() {
 }
 
 #[test]
+fn two_names_of_one_kernel_are_no_two_kernels() {
+    let came_up = |base: Option<&str>, new: Option<&str>, variants: &[&str]| {
+        let mut lab = lab(variants, |facts| facts.kernel_build_id = new.map(str::to_string));
+        if let Record::Facts { facts, .. } = &mut lab.run.records[0] {
+            facts.kernel_build_id = base.map(str::to_string);
+        }
+        told(&lab.analyse(), "base and new ask for different kernels, and the same one came up")
+    };
+    let two = ["base:kernel=a", "new:kernel=b"];
+    assert!(came_up(Some("aa"), Some("aa"), &two));
+    assert!(came_up(Some("aa"), Some("aa"), &["base", "new:kernel=b"]));
+    assert!(!came_up(Some("aa"), Some("bb"), &two));
+    assert!(!came_up(None, None, &two), "what is not known may differ");
+    assert!(!came_up(Some("aa"), Some("aa"), &["base:kernel=a", "new:kernel=a,append=nosmt"]));
+}
+
+#[test]
 fn knobs_explain_the_facts_that_they_turn() {
     for (key, value, change) in [
         ("cpus", "0", (|facts| facts.cpus_allowed = Some("0".into())) as fn(&mut Facts)),

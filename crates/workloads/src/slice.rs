@@ -102,7 +102,8 @@ impl Slicing {
                 trial.counter(&format!("slice {name}, kernel"), count as f64);
             }
         }
-        let by_kernel = kernel.map(|kernel| format!("the kernel counted {}", counted(kernel.grants, "grant")));
+        let by_kernel =
+            kernel.map(|kernel| format!("the kernel counted {}", counted(kernel.grants, "grant")));
         let feature = format!("slice={}", self.word);
         let place = match &self.place {
             None => {
