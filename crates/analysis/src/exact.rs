@@ -38,9 +38,15 @@ pub(crate) fn effect(pairs: &Pairs) -> Option<Effect> {
 
 /// What is said of an effect that is exact, with the least and the greatest sample of each side, the baseline's first.
 ///
-/// A difference that is certain is claimed however small it is, unless samples of the two sides lie among each other: then it
-/// hangs on where in them a tick of the kernel fell, which the smallest change to either side moves.
-pub(crate) fn judge(metric: &Metric, effect: Effect, ranges: Option<((f64, f64), (f64, f64))>) -> Judgement {
+/// Exact is not robust: the smallest change to either side, such as a longer environment, moves where a tick of the kernel
+/// falls. So a difference inside the margin is none here, and one whose samples lie among those of the other side is
+/// not decided.
+pub(crate) fn judge(
+    metric: &Metric,
+    effect: Effect,
+    margin: f64,
+    ranges: Option<((f64, f64), (f64, f64))>,
+) -> Judgement {
     let all = counted(effect.blocks, "block");
     let lower = match effect.scale {
         Scale::Ratio => effect.estimate < 1.0,
@@ -50,6 +56,13 @@ pub(crate) fn judge(metric: &Metric, effect: Effect, ranges: Option<((f64, f64),
     let (verdict, reason) = match (among, lower == (metric.direction == Direction::Lower)) {
         _ if effect.p == 1.0 => {
             (Verdict::Same, format!("{} is the same to the digit in all {all}", metric.name))
+        }
+        _ if effect.scale == Scale::Ratio && (effect.estimate - 1.0).abs() < margin => {
+            let margin_pct = (margin * 1e4).round() / 100.0;
+            (
+                Verdict::Same,
+                format!("{} in all {all}, inside +-{margin_pct} %", words::exact(metric, &effect)),
+            )
         }
         (Some((base, new)), _) => (
             Verdict::Undecided,

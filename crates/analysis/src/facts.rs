@@ -61,6 +61,7 @@ fn of_readings(experiment: &Experiment, readings: &[Reading<'_>]) -> Provenance 
     refused.retain(|one| !experiment.accept_differences.iter().any(|accepted| accepted.covers(&one.refusal)));
     notices.extend(unknown_options(&facts));
     notices.extend(one_kernel_twice(experiment, &facts));
+    notices.extend(other_preemption(experiment, &facts));
     Provenance { facts, unasked, refused: once_each(refused), notices: once_each(notices) }
 }
 
@@ -193,6 +194,21 @@ fn one_kernel_twice(experiment: &Experiment, facts: &[(String, Facts)]) -> Optio
              not the kernel"
         )
     })
+}
+
+/// Says where a variant asks at boot for a preemption model and another one is in force: a word that the kernel does not know
+/// changes nothing.
+fn other_preemption(experiment: &Experiment, facts: &[(String, Facts)]) -> Vec<String> {
+    let ask = |name: &str| {
+        let variant = experiment.variants.iter().find(|variant| variant.name == name)?;
+        let words = experiment.boot_spec(variant).append;
+        words.iter().rev().find_map(|word| word.strip_prefix("preempt=")).map(str::to_string)
+    };
+    let differing = facts.iter().filter_map(|(name, facts)| {
+        let (asked, model) = (ask(name)?, facts.preemption.as_deref()?);
+        (asked != model).then(|| format!("{name} asks for preempt={asked}, and its kernel has {model}"))
+    });
+    differing.collect()
 }
 
 fn once_each<T: PartialEq>(all: Vec<T>) -> Vec<T> {

@@ -51,7 +51,7 @@ pub(crate) fn judge(
     {
         let range = |side: Option<&Side>| side.and_then(|side| side.range(contest.metric));
         let ranges = range(point.base()).zip(range(point.sides.get(contest.variant)));
-        return exact::judge(metric, found.clone(), ranges);
+        return exact::judge(metric, found.clone(), rules.margin, ranges);
     }
     let effect = effect.map(|effect| Effect { p_corrected: Some(p), ..effect });
     let case = Case { contest, family, metric, point, rules, pairs, effect, p };

@@ -253,6 +253,19 @@ fn two_names_of_one_kernel_are_no_two_kernels() {
 }
 
 #[test]
+fn a_preemption_model_that_did_not_come_into_force_is_told() {
+    for (variant, is_told) in [
+        ("new:append=preempt=fulll", true),
+        ("new:append=preempt=full preempt=lazy", false),
+        ("new:append=preempt=full", true),
+        ("new:append=nosmt", false),
+    ] {
+        let lab = lab(&["base", variant], |facts| facts.preemption = Some("lazy".into()));
+        assert_eq!(told(&lab.analyse(), ", and its kernel has lazy"), is_told, "{variant}");
+    }
+}
+
+#[test]
 fn knobs_explain_the_facts_that_they_turn() {
     for (key, value, change) in [
         ("cpus", "0", (|facts| facts.cpus_allowed = Some("0".into())) as fn(&mut Facts)),

@@ -22,23 +22,30 @@ fn in_virtual_time(lab: &mut Lab) {
 
 #[test]
 fn two_identical_repeats_make_a_difference_exact() {
-    let lab = duel(&[0.5, 0.5], &[0.505, 0.505]);
+    let lab = duel(&[0.5, 0.5], &[0.515, 0.515]);
     let cell = lab.last_cell();
-    assert_eq!(cell.verdict, Verdict::Worse, "it is certain, though inside the margin: {}", cell.reason);
+    assert_eq!(cell.verdict, Verdict::Worse, "{}", cell.reason);
     assert!(
-        cell.reason.contains("exactly +1.00000 %") && cell.reason.contains("2 blocks"),
+        cell.reason.contains("exactly +3.00000 %") && cell.reason.contains("2 blocks"),
         "{}",
         cell.reason
     );
     let effect = cell.effect.unwrap();
     assert!(effect.exact && effect.p_corrected.is_none(), "{effect:?}");
-    assert_eq!((effect.low, effect.high), (1.01, 1.01));
+    assert_eq!((effect.low, effect.high), (1.03, 1.03));
     let analysis = lab.analyse();
     assert_eq!(analysis.family, 0, "what is exact is not tested");
     let found = analysis.virtual_time.unwrap();
     assert_eq!((found.repeated, found.differing.len()), (2, 0));
-    let better = duel(&[0.5, 0.5], &[0.4999, 0.4999]).last_cell();
+    let better = duel(&[0.5, 0.5], &[0.48, 0.48]).last_cell();
     assert_eq!(better.verdict, Verdict::Better);
+    let inside = duel(&[0.5, 0.5], &[0.505, 0.505]).last_cell();
+    assert_eq!(inside.verdict, Verdict::Same, "a no-op can move a tick by as much: {}", inside.reason);
+    assert!(
+        inside.reason.contains("exactly +1.00000 %") && inside.reason.contains("inside +-2"),
+        "{}",
+        inside.reason
+    );
 }
 
 #[test]

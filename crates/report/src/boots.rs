@@ -2,7 +2,7 @@
 
 use crate::figures::{signed_pct, significant, trimmed};
 use crate::head::effect_pct;
-use analysis::{Analysis, Cell};
+use analysis::{Analysis, Cell, LEVEL};
 use experiment::counted;
 
 /// How long each variant took from its boot to the first word of its agent; none where nothing was booted.
@@ -14,8 +14,15 @@ pub(crate) fn sentence(analysis: &Analysis) -> Option<String> {
         0 => String::new(),
         failed => format!("; {} failed and had to be tried again", counted(failed, "further one")),
     };
+    // Few boots give intervals of less confidence than those of the verdicts.
+    let effects =
+        boots.ready.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.effect.as_ref().ok());
+    let least = effects.map(|effect| effect.confidence).reduce(f64::min).filter(|least| *least < 1.0 - LEVEL);
+    let intervals =
+        least.map_or(String::new(), |least| format!(", {} % intervals", trimmed(least * 100.0, 1)));
+    let clock = if analysis.virtual_time.is_some() { ", by the host's clock" } else { "" };
     Some(format!(
-        "Boot to ready (not judged): {}. {} came up{failed}.",
+        "Boot to ready (not judged{clock}{intervals}): {}. {} came up{failed}.",
         variants.join("; "),
         counted(boots.count, "boot")
     ))

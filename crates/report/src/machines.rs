@@ -114,18 +114,25 @@ fn unasked(analysis: &Analysis) -> Vec<String> {
     if more_options > 0 {
         more.push(counted(more_options, "further kernel option"));
     }
-    if let [baseline, other, ..] = analysis.header.experiment.variants.as_slice()
+    if let Some((baseline, other)) = furthest_apart(analysis)
         && !more.is_empty()
     {
         let run = &analysis.header.run;
-        lines.push(format!(
-            "and {}: kduel diff {run}:{} {run}:{}",
-            more.join(" and "),
-            baseline.name,
-            other.name
-        ));
+        lines.push(format!("and {}: kduel diff {run}:{baseline} {run}:{other}", more.join(" and ")));
     }
     lines
+}
+
+/// The baseline, and the first of the variants that differ from it in most of what nobody asked for.
+fn furthest_apart(analysis: &Analysis) -> Option<(&str, &str)> {
+    let variants = &analysis.header.experiment.variants;
+    let apart = |place: usize| {
+        let differs = |difference: &&Difference| difference.values.get(place) != difference.values.first();
+        analysis.unasked.iter().filter(differs).count()
+    };
+    // Of equals `max_by_key` takes the last.
+    let other = (1..variants.len()).rev().max_by_key(|place| apart(*place))?;
+    Some((&variants.first()?.name, &variants.get(other)?.name))
 }
 
 fn line(analysis: &Analysis, difference: &Difference) -> String {
