@@ -22,8 +22,15 @@ struct Planned {
 
 impl Run<'_> {
     /// Boots each variant once before the first block: asks whether every knob can be turned and all work be done there,
-    /// and reads what machine and kernel come up.
+    /// and reads what machine and kernel come up. What can be known without booting is asked for all of them before.
     pub fn boot_each_once(&mut self, variants: &[Variant]) -> Result<(), Halt> {
+        let mut problems = Problems::new(variants.len());
+        for variant in variants {
+            if let Err(error) = self.target.check(&self.order(variant, Vec::new())) {
+                problems.add(&variant.name, error.to_string());
+            }
+        }
+        problems.none()?;
         let mut problems = Problems::new(variants.len());
         for variant in variants {
             let found = loop {
@@ -36,10 +43,8 @@ impl Run<'_> {
             };
             found.into_iter().for_each(|problem| problems.add(&variant.name, problem));
         }
-        match problems.sentences() {
-            None => self.refuse(),
-            Some(problems) => Err(DuelError::Impossible { problems }.into()),
-        }
+        problems.none()?;
+        self.refuse()
     }
 
     /// What stands against a variant in a boot of its own.
@@ -193,6 +198,15 @@ impl Run<'_> {
         Ok(trials.len())
     }
 
+    fn order(&self, variant: &Variant, script: Vec<Request>) -> BootOrder {
+        BootOrder {
+            variant: variant.name.clone(),
+            spec: self.experiment.boot_spec(variant),
+            modules: modules_of(&self.work_of(variant)),
+            script,
+        }
+    }
+
     /// Boots. A boot that fails is told from a run that halts.
     fn boot(
         &mut self,
@@ -206,12 +220,7 @@ impl Run<'_> {
         let variant = boot.variant.name.as_str();
         let eta = if block == 0 { Eta::default() } else { self.eta() };
         self.observer.boot(&BootStart { variant, twin: boot.twin, block, eta });
-        let order = BootOrder {
-            variant: variant.into(),
-            spec: self.experiment.boot_spec(&boot.variant),
-            modules: modules_of(&self.work_of(&boot.variant)),
-            script,
-        };
+        let order = self.order(&boot.variant, script);
         let began = Instant::now();
         let booted = self.target.boot(&order);
         if booted.is_err() && self.stop.asked() {

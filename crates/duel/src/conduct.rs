@@ -112,9 +112,7 @@ impl Run<'_> {
             let found = agent.check(&variant.knobs, work).map_err(halt)?;
             found.into_iter().for_each(|problem| problems.add(&variant.name, problem));
         }
-        if let Some(problems) = problems.sentences() {
-            return Err(DuelError::Impossible { problems }.into());
-        }
+        problems.none()?;
         let mut facts = Vec::new();
         for variant in variants {
             let agent = self.target.agent(variant).map_err(halt)?;

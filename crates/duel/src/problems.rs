@@ -1,3 +1,5 @@
+use crate::DuelError;
+
 /// What stands against a run: every problem once, with the variants that have it.
 #[derive(Debug)]
 pub(crate) struct Problems {
@@ -20,14 +22,17 @@ impl Problems {
         }
     }
 
-    /// A sentence for each, or nothing where nothing stands against the run. What all variants have is not laid to any.
-    pub(crate) fn sentences(self) -> Option<Vec<String>> {
+    /// Whether nothing stands against the run.
+    ///
+    /// # Errors
+    /// With a sentence for each problem. What all variants have is not laid to any.
+    pub(crate) fn none(self) -> Result<(), DuelError> {
         let sentence = |(problem, variants): (String, Vec<String>)| match variants.len() < self.variants {
             true => format!("{}: {problem}", variants.join(", ")),
             false => problem,
         };
-        let sentences: Vec<String> = self.found.into_iter().map(sentence).collect();
-        (!sentences.is_empty()).then_some(sentences)
+        let problems: Vec<String> = self.found.into_iter().map(sentence).collect();
+        if problems.is_empty() { Ok(()) } else { Err(DuelError::Impossible { problems }) }
     }
 }
 
@@ -44,7 +49,8 @@ mod tests {
         for variant in ["a", "c", "c"] {
             problems.add(variant, "no such file".into());
         }
-        assert_eq!(problems.sentences().unwrap(), ["no room", "a, c: no such file"]);
-        assert_eq!(Problems::new(1).sentences(), None);
+        let error = problems.none().unwrap_err().to_string();
+        assert!(error.ends_with(":\n  - no room\n  - a, c: no such file"), "{error}");
+        assert!(Problems::new(1).none().is_ok());
     }
 }

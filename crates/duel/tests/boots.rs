@@ -91,6 +91,23 @@ fn an_order_says_what_is_booted_and_all_that_will_be_asked() {
 }
 
 #[test]
+fn p5_kernels_that_are_none_are_all_named_before_anything_boots() {
+    let variants = |texts: &[&str]| {
+        let mut header = of_blocks(2);
+        header.experiment.variants = texts.iter().map(|text| Variant::parse(text).unwrap()).collect();
+        let mut fake = Fake::booting(|_, _| up());
+        let error = run(&header, &[], &mut fake).ended.unwrap_err();
+        assert!(matches!(error, DuelError::Impossible { .. }), "{error:?}");
+        assert!(fake.orders.is_empty(), "{texts:?}");
+        error.to_string()
+    };
+    let error = variants(&["a:kernel=old", "b:kernel=no-b", "c:kernel=new", "d:kernel=no-d"]);
+    assert!(error.ends_with(":\n  - b: no-b is no kernel\n  - d: no-d is no kernel"), "{error}");
+    let error = variants(&["a:kernel=no-a", "b:kernel=no-a,speed=2"]);
+    assert!(error.ends_with(":\n  - no-a is no kernel"), "{error}");
+}
+
+#[test]
 fn a_resumed_run_does_what_is_left_in_the_order_that_it_began_with() {
     let header = of_blocks(3);
     let whole = run(&header, &[], &mut Fake::booting(|_, _| up())).trials;

@@ -19,12 +19,22 @@ use thiserror::Error;
 /// died.
 ///
 /// Where [`Target::boots`] is false, the agent is asked for again and again, whatever the variant. Where it is true, the
-/// conductor calls [`Target::boot`] before the trials of one side of a block, then [`Target::agent`] for each of them;
-/// after an agent has failed it calls [`Target::abandon`] and boots again.
+/// conductor calls [`Target::check`] for each variant before anything boots, then [`Target::boot`] before the trials of one
+/// side of a block and [`Target::agent`] for each of them; after an agent has failed it calls [`Target::abandon`] and boots
+/// again.
 pub trait Target {
     /// Whether every block of a variant is a life of a kernel of its own.
     fn boots(&self) -> bool {
         false
+    }
+
+    /// Looks, without booting, whether what is ordered can be booted: finds its kernel, and reads it for all boots that
+    /// follow. The script of the order does not count.
+    ///
+    /// # Errors
+    /// With the first thing that stands against it, as far as that is known without booting.
+    fn check(&mut self, _order: &BootOrder) -> Result<(), TargetError> {
+        Ok(())
     }
 
     /// Ends the boot that is up, if any, and boots what is ordered, to the point where its agent has answered. None says

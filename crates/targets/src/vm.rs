@@ -17,7 +17,7 @@ pub use error::{GuestError, VmError};
 pub use kvm::works as kvm_works;
 
 use crate::capsule::Capsule;
-use crate::kernel::{self, INSTALLED, Kernel};
+use crate::kernel::{self, INSTALLED, Kernel, KernelError};
 use crate::{BootOrder, Booted, Target, TargetError};
 use agent::{AgentError, Client, Stop, TOKEN_VARIABLE};
 use experiment::{VIRTUAL_NS_PER_INSTRUCTION, Variant};
@@ -38,9 +38,10 @@ pub struct Vm {
     consoles: PathBuf,
     token: String,
     stop: Stop,
+    /// The kernels that were asked for, by the value of `kernel=`.
+    kernels: BTreeMap<String, Kernel>,
     /// What the first boot has found out, for all that follow.
     capsule: Option<Capsule>,
-    kernels: BTreeMap<String, Kernel>,
     kvm: Option<Result<(), String>>,
     up: Option<Guest>,
 }
@@ -57,11 +58,7 @@ impl Vm {
         let settings = Settings::of(&order.spec.vm)?;
         let (kvm, how) = self.accelerator(&settings)?;
         let mut remarks: Vec<String> = how.into_iter().collect();
-        let given = order.spec.kernel.as_deref().unwrap_or(INSTALLED);
-        let kernel = match self.kernels.entry(given.into()) {
-            Entry::Occupied(known) => &*known.into_mut(),
-            Entry::Vacant(place) => &*place.insert(kernel::open(given)?),
-        };
+        let kernel = kernel(&mut self.kernels, order)?;
         let carried = carried::carried(kernel, &order.modules)?;
         let capsule = match self.capsule.take() {
             Some(capsule) => capsule,
@@ -127,6 +124,18 @@ impl Vm {
     }
 }
 
+/// The kernel that is ordered, read when it is asked for first.
+fn kernel<'a>(
+    kernels: &'a mut BTreeMap<String, Kernel>,
+    order: &BootOrder,
+) -> Result<&'a Kernel, KernelError> {
+    let given = order.spec.kernel.as_deref().unwrap_or(INSTALLED);
+    Ok(match kernels.entry(given.into()) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(place) => place.insert(kernel::open(given)?),
+    })
+}
+
 /// A file for the next console; those of a run that is resumed stay.
 fn console(directory: &Path, variant: &str) -> Result<PathBuf, VmError> {
     let failed = |error| VmError::Io { action: format!("make {}", directory.display()), error };
@@ -141,6 +150,13 @@ fn console(directory: &Path, variant: &str) -> Result<PathBuf, VmError> {
 impl Target for Vm {
     fn boots(&self) -> bool {
         true
+    }
+
+    fn check(&mut self, order: &BootOrder) -> Result<(), TargetError> {
+        Settings::of(&order.spec.vm)?;
+        let kernel = kernel(&mut self.kernels, order).map_err(VmError::from)?;
+        carried::carried(kernel, &order.modules)?;
+        Ok(())
     }
 
     fn boot(&mut self, order: &BootOrder) -> Result<Option<Booted>, TargetError> {

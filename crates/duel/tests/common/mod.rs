@@ -80,6 +80,15 @@ impl Target for Fake {
         self.boots.is_some()
     }
 
+    fn check(&mut self, order: &BootOrder) -> Result<(), TargetError> {
+        match &order.spec.kernel {
+            Some(kernel) if kernel.starts_with("no-") => {
+                Err(TargetError::boot(std::io::Error::other(format!("{kernel} is no kernel"))))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn boot(&mut self, order: &BootOrder) -> Result<Option<Booted>, TargetError> {
         let Some(boots) = &self.boots else { return Ok(None) };
         self.open = None;
