@@ -132,11 +132,25 @@ fn whether_libc_registered_rseq_is_seen_and_not_believed() {
 }
 
 #[test]
-fn a_length_of_grants_that_cannot_be_is_told_before_the_first_trial() {
+fn a_length_of_grants_that_cannot_be_is_refused_before_there_is_a_run() {
     let kduel = Kduel::new();
-    let error =
-        kduel.fails(&words("run global-lock schbench -V a -V b:slice=5us --points 1 --blocks 1", &[]));
-    assert!(error.contains("slice=5us cannot be"), "{error}");
+    for word in ["0", "1", "-1", "4_999", "50_001", "maybe", "5us", "1e4"] {
+        let variant = format!("b:slice={word}");
+        for workload in ["global-lock", "schbench"] {
+            let run = format!("run {workload} --target vm --set kernel=/nowhere/bzImage -V a --points 1 -V");
+            let error = kduel.fails(&words(&run, &[variant.as_str()]));
+            let refused =
+                format!("parameter `slice` cannot be `{word}`: it takes `off`, `on`, or a whole number");
+            assert!(error.contains(&refused) && error.contains("from 5000 to 50000"), "{error}");
+        }
+    }
+    assert!(!kduel.home().join("latest").exists());
+    // These can be, and then it is the kernel that is not there.
+    for word in ["on", "off", "5_000", "50000"] {
+        let run = "run global-lock --target vm --set kernel=/nowhere/bzImage -V a --points 1 -V";
+        let error = kduel.fails(&words(run, &[format!("b:slice={word}").as_str()]));
+        assert!(error.contains("there is no kernel /nowhere/bzImage"), "{word}: {error}");
+    }
     let error =
         kduel.fails(&words("run global-lock -V a:slice=on,slice-protocol=try,lock=std --points 1", &[]));
     assert!(error.contains("slice-protocol=section"), "{error}");

@@ -72,6 +72,15 @@ pub enum Kind {
     },
     /// One of these words.
     Choice(Vec<String>),
+    /// One of these words, or a whole number within limits, both included. Underscores may group its digits.
+    WordOrNumber {
+        /// The words.
+        words: Vec<String>,
+        /// The smallest legal number.
+        min: i64,
+        /// The largest legal number.
+        max: i64,
+    },
     /// `on` or `off`.
     Flag,
     /// Any text.
@@ -93,6 +102,12 @@ impl Parameter {
     pub fn choice(name: &str, choices: &[&str], help: &str) -> Parameter {
         let words = choices.iter().map(|word| word.to_string()).collect();
         Parameter::of(name, Kind::Choice(words), choices.first().unwrap_or(&""), help)
+    }
+
+    /// One of `words`, of which the first is the default, or a whole number from `min` to `max`.
+    pub fn word_or_number(name: &str, words: &[&str], min: i64, max: i64, help: &str) -> Parameter {
+        let all = words.iter().map(|word| word.to_string()).collect();
+        Parameter::of(name, Kind::WordOrNumber { words: all, min, max }, words.first().unwrap_or(&""), help)
     }
 
     /// A switch.
@@ -118,12 +133,14 @@ impl Parameter {
             |wanted: String| ParamError::Value { name: self.name.clone(), value: value.to_string(), wanted };
         match &self.kind {
             Kind::Integer { min, max } => {
-                let digits = value.replace('_', "");
-                match digits.parse::<i64>() {
-                    Ok(number) if (*min..=*max).contains(&number) => Ok(number.to_string()),
-                    _ => Err(wrong(format!("a whole number from {min} to {max}"))),
-                }
+                whole(value, *min, *max).ok_or_else(|| wrong(format!("a whole number from {min} to {max}")))
             }
+            Kind::WordOrNumber { words, .. } if words.iter().any(|word| word == value) => {
+                Ok(value.to_string())
+            }
+            Kind::WordOrNumber { words, min, max } => whole(value, *min, *max).ok_or_else(|| {
+                wrong(format!("`{}`, or a whole number from {min} to {max}", words.join("`, `")))
+            }),
             Kind::Decimal { min, max } => match value.parse::<f64>() {
                 Ok(number) if number.is_finite() && number >= *min && number <= *max => {
                     Ok(number.to_string())
@@ -154,10 +171,17 @@ impl Parameter {
             Kind::Integer { min, max } => format!("{min}..{max}"),
             Kind::Decimal { min, max } => format!("{min}..{max}"),
             Kind::Choice(words) => words.join("|"),
+            Kind::WordOrNumber { words, min, max } => format!("{}|{min}..{max}", words.join("|")),
             Kind::Flag => "on|off".into(),
             Kind::Text => "text".into(),
         }
     }
+}
+
+/// A whole number from `min` to `max` in its one written form, if `value` is one.
+fn whole(value: &str, min: i64, max: i64) -> Option<String> {
+    let number = value.replace('_', "").parse::<i64>().ok()?;
+    (min..=max).contains(&number).then(|| number.to_string())
 }
 
 impl Description {

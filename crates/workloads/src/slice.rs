@@ -14,14 +14,20 @@ use rseq_slice::{Absent, Place, Slice};
 /// What has to be there for it, for the descriptions of workloads.
 pub const REQUIREMENT: &str = "for `slice`: Linux 7.0 or newer on x86-64, CONFIG_RSEQ_SLICE_EXTENSION=y";
 
+/// The shortest and the longest grant that Linux lets be set.
+const LENGTH_NS_MIN: i64 = 5_000;
+const LENGTH_NS_MAX: i64 = 50_000;
+
 /// `slice` and `slice-protocol`.
 pub fn parameters() -> [Parameter; 2] {
     [
-        Parameter::text(
+        Parameter::word_or_number(
             "slice",
-            "off",
+            &["off", "on"],
+            LENGTH_NS_MIN,
+            LENGTH_NS_MAX,
             "the kernel's time slice extension for threads that hold the lock: `off`; `on`; or on with grants of so many \
-             nanoseconds, which sets debugfs rseq/slice_ext_nsec for the trial (as root; the kernel takes 5000 to 50000)",
+             nanoseconds, which sets debugfs rseq/slice_ext_nsec for the trial (as root)",
         ),
         Parameter::choice(
             "slice-protocol",
@@ -65,8 +71,8 @@ impl Slicing {
     /// Reads the parameters, and tries the extension out on the calling thread if it is asked for.
     ///
     /// # Errors
-    /// When a value cannot be meant. That the kernel has no extension is no error: then the trial goes without, and
-    /// says so.
+    /// When the description does not have them. That the kernel has no extension is no error: then the trial goes
+    /// without, and says so.
     pub fn new(params: &Params) -> Result<Slicing, Failure> {
         let asked = asked(params)?;
         let protocol = match params.text("slice-protocol")? {
@@ -166,7 +172,7 @@ impl Slicing {
 /// The settings of the machine that the parameters need: the length of a grant, where this kernel lets it be set.
 ///
 /// # Errors
-/// When the value cannot be meant.
+/// When the description does not have them.
 pub fn knobs(params: &Params, root: &Root) -> Result<Vec<Knob>, Failure> {
     let knob = match asked(params)? {
         Asked::Of(length_ns) if slice_length_ns(root).is_some() => {
@@ -178,18 +184,10 @@ pub fn knobs(params: &Params, root: &Root) -> Result<Vec<Knob>, Failure> {
 }
 
 fn asked(params: &Params) -> Result<Asked, Failure> {
-    let word = params.text("slice")?;
-    Ok(match word {
+    Ok(match params.text("slice")? {
         "off" => Asked::Off,
         "on" => Asked::On,
-        number => match number.replace('_', "").parse() {
-            Ok(length_ns) if length_ns > 0 => Asked::Of(length_ns),
-            _ => {
-                return Err(Failure::Refused(format!(
-                    "slice={word} cannot be: it takes `off`, `on`, or the length of a grant in nanoseconds, such as 20000"
-                )));
-            }
-        },
+        _ => Asked::Of(params.count("slice")?),
     })
 }
 
@@ -209,15 +207,6 @@ mod tests {
         slicing.leave(used, None, &mut trial);
         let Outcome::Done { evidence, .. } = trial.into_outcome() else { panic!("the trial is missing") };
         evidence.into_iter().next().map(|evidence| (evidence.feature, evidence.ran, evidence.seen))
-    }
-
-    #[test]
-    fn what_cannot_be_meant_is_refused() {
-        for word in ["", "0", "-1", "maybe", "5us", "1e4"] {
-            let error = Slicing::new(&params(word, "section")).unwrap_err().to_string();
-            assert!(error.contains(&format!("slice={word} cannot be")), "{error}");
-            assert!(knobs(&params(word, "section"), &Root::real()).is_err());
-        }
     }
 
     #[test]
