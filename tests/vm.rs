@@ -75,6 +75,24 @@ fn p7_workloads_run_in_a_machine_that_holds_nothing_but_kduel() {
 }
 
 #[test]
+fn programs_are_not_advised_where_none_can_be() {
+    let Some(path) = test_kernel(FEATURES) else { return };
+    let kduel = Kduel::new();
+    let text = format!(
+        "target = 'vm'\nset.kernel = '{}'\nworkload = [{{ name = 'futex-wake', via = 'perf' }}, \
+         {{ name = 'exec', command = 'make' }}]\nvariant = [{{ name = 'a' }}]\n",
+        path.display()
+    );
+    let file = kduel.file("programs.toml", &text);
+    let error = kduel.fails(&["run", "--experiment", file.to_str().unwrap()]);
+    for program in ["perf", "make"] {
+        let words = format!("{program} is not in the virtual machine");
+        assert!(error.contains(&words) && error.contains("--target local"), "{words} in {error}");
+    }
+    assert!(!error.contains("install") && !error.contains("PATH"), "{error}");
+}
+
+#[test]
 fn in_virtual_time_repeats_are_the_same_to_the_digit() {
     let Some(path) = test_kernel(FEATURES) else { return };
     let kernel = format!("kernel={}", path.display());
@@ -130,13 +148,28 @@ fn p5_what_is_no_kernel_and_a_missing_qemu_are_said() {
     let no_kernel = format!("kernel={}", text.display());
     let error = kduel.fails(&run(&no_kernel, &["sched-pipe", "-V", "a"]));
     assert!(error.contains("is no kernel"), "{error}");
+    assert!(error.contains("nothing was run"), "{error}");
     let Some(path) = test_kernel(FEATURES) else { return };
     let kernel = format!("kernel={}", path.display());
-    let mut command = kduel.command(&run(&kernel, &["sched-pipe", "-V", "a"]));
-    let output = command.env("PATH", kduel.home()).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let error = support::stderr(&output);
+    let without_qemu = |variants: &[&str]| {
+        let mut more = vec!["sched-pipe"];
+        variants.iter().for_each(|variant| more.extend(["-V", variant]));
+        let output = kduel.command(&run(&kernel, &more)).env("PATH", kduel.home()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        support::stderr(&output)
+    };
+    let error = without_qemu(&["a"]);
     assert!(error.contains("qemu-system-x86_64 is not in PATH") && error.contains("apt install"), "{error}");
+    // What is wrong with the other variants is said, all at once, before the first of them asks for QEMU.
+    let no_kernel = format!("b:{no_kernel}");
+    let error =
+        without_qemu(&["a", &no_kernel, "c:kernel=/nowhere/bzImage", "d:vm.topology=1,1,1,vm.cpus=2"]);
+    for words in
+        ["- b: ", "is no kernel", "- c: there is no kernel /nowhere/bzImage", "- d: vm.topology=1,1,1"]
+    {
+        assert!(error.contains(words), "{words} in {error}");
+    }
+    assert!(!error.contains("- a: ") && !error.contains("qemu"), "{error}");
 }
 
 /// A run whose trials take long, once its machine is there.

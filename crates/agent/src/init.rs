@@ -6,6 +6,7 @@ mod port;
 
 use crate::serve::{say, serve, serve_script};
 use crate::wire::{Event, be_of_build};
+pub use machine::ORDER_PATH;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -20,8 +21,6 @@ use std::time::Duration;
 
 /// Where the binary lies in the machine's first file system; under this name it is process 1.
 pub const PROGRAM_PATH: &str = "/init";
-/// Where process 1 finds its [`InitOrder`].
-pub const ORDER_PATH: &str = "/kduel/order.json";
 /// Where it finds its requests, when they are all given beforehand.
 pub const SCRIPT_PATH: &str = "/kduel/script.jsonl";
 /// The name of the virtio port between agent and coordinator.

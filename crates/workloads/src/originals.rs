@@ -21,7 +21,7 @@ use crate::shared::{Semantics, semantics, via};
 use crate::{Failure, Trial};
 use experiment::Params;
 pub use machine::on_path;
-pub use program::{Program, die_with_parent, failed_command, last_line};
+pub use program::{Program, absent, die_with_parent, failed_command, last_line};
 
 /// A program that does the work of a workload in its own way, where it is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The words of a command.
 
 use super::{FREE, NO_POINT};
-use crate::originals::on_path;
+use crate::originals::{absent, on_path};
 use crate::words::split;
 use crate::{Failure, Trial};
 use experiment::{Params, did_you_mean};
@@ -53,12 +53,12 @@ fn find(name: &str) -> Result<PathBuf, Failure> {
         let path = PathBuf::from(name);
         return match path.exists() {
             true => Ok(path),
-            false => Err(Failure::Refused(format!("there is no program {name}"))),
+            false => Err(absent(name, &format!("there is no program {name}"))),
         };
     }
     on_path(name).ok_or_else(|| {
         let path = std::env::var("PATH").unwrap_or_default();
-        Failure::Refused(format!("there is no program `{name}` in any directory of PATH ({path})"))
+        absent(name, &format!("there is no program `{name}` in any directory of PATH ({path})"))
     })
 }
 

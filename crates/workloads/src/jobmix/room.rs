@@ -2,7 +2,7 @@
 
 use super::{Plan, ipc};
 use crate::Failure;
-use crate::originals::on_path;
+use crate::originals::{absent, on_path};
 use crate::shared::room_for;
 use experiment::counted;
 use machine::{Root, Scratch, SystemVNeed};
@@ -21,10 +21,10 @@ impl Plan {
         if syncs {
             programs.push("sync");
         }
-        if let Some(absent) = programs.into_iter().find(|program| on_path(program).is_none()) {
-            return Err(Failure::Refused(format!(
-                "`{absent}` is not on PATH, and this mix starts it; install it or take another mix"
-            )));
+        if let Some(program) = programs.into_iter().find(|program| on_path(program).is_none()) {
+            let advice =
+                format!("`{program}` is not on PATH, and this mix starts it; install it or take another mix");
+            return Err(absent(program, &advice));
         }
         if uses("shared_memory") {
             let need = SystemVNeed { sets: users, segments: users, segment_bytes: ipc::SEGMENT_BYTES as u64 };

@@ -1,7 +1,7 @@
 use super::running::Running;
 use crate::Failure;
 use crate::processes::ending;
-use machine::on_path;
+use machine::{Root, is_guest, on_path};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::fs::File;
@@ -24,14 +24,15 @@ impl Program {
     /// When it is not there; the error names the Debian package that brings it.
     pub fn find(name: &str, package: Option<&str>) -> Result<Program, Failure> {
         on_path(name).map(|path| Program { path, environment: Vec::new() }).ok_or_else(|| {
-            Failure::Refused(match package {
+            let advice = match package {
                 Some(package) => format!("{name} is not installed; `apt-get install {package}` brings it"),
                 None => {
                     format!(
                         "{name} is not on PATH; Debian 12 has no package of it, so build it from its source"
                     )
                 }
-            })
+            };
+            absent(name, &advice)
         })
     }
 
@@ -105,6 +106,22 @@ impl Program {
     }
 }
 
+/// The failure of work that has to start `program`, which is not there: `advice` says so, and what would change that on a
+/// machine that can have programs.
+pub fn absent(program: &str, advice: &str) -> Failure {
+    absent_on(&Root::real(), program, advice)
+}
+
+fn absent_on(root: &Root, program: &str, advice: &str) -> Failure {
+    Failure::Refused(match is_guest(root) {
+        true => format!(
+            "{program} is not in the virtual machine, which holds no programs of the host (docs/vm.md); take --target \
+             local or ssh:HOST, or work that starts no program"
+        ),
+        false => advice.into(),
+    })
+}
+
 /// What a program printed.
 #[derive(Debug, Clone)]
 pub struct Printed {
@@ -149,4 +166,25 @@ fn complaint(text: &str) -> Option<&str> {
 /// The last line that is not empty.
 pub fn last_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).rfind(|line| !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_installed_in_a_virtual_machine() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = Root::at(tree.path());
+        let said = || absent_on(&root, "perf", "install it").to_string();
+        assert_eq!(said(), "install it");
+        std::fs::create_dir(tree.path().join("kduel")).unwrap();
+        std::fs::write(tree.path().join("kduel/order.json"), "{}").unwrap();
+        let said = said();
+        assert!(
+            said.starts_with("perf is not in the virtual machine") && said.contains("--target"),
+            "{said}"
+        );
+        assert!(!said.contains("install"), "{said}");
+    }
 }

@@ -1,7 +1,7 @@
 //! exec-loop: how fast a process replaces its program.
 
 use super::{Needs, Special, description, measure};
-use crate::originals::{die_with_parent, failed_command, on_path};
+use crate::originals::{absent, die_with_parent, failed_command, on_path};
 use crate::{Failure, Trial, Workload};
 use experiment::{Description, Parameter, Params};
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ impl Chain {
     fn new(params: &Params) -> Result<Chain, Failure> {
         let find = |name: &str| {
             on_path(name).ok_or_else(|| {
-                Failure::Refused(format!("{name} is not on PATH; `apt-get install coreutils` brings it"))
+                absent(name, &format!("{name} is not on PATH; `apt-get install coreutils` brings it"))
             })
         };
         Ok(Chain { links: params.count("chain")?, link: find("env")?, last: find("true")? })
