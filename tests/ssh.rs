@@ -248,6 +248,13 @@ fn kernels_change_by_kexec_are_checked_and_the_machine_returns_to_its_own() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--may-reboot"), "{}", stderr(&output));
     assert_eq!(machine.log(), "", "nobody was asked");
+    // Kernels that are not there are all named before the first reboot.
+    let absent = ["-V", "here:kernel=/nowhere/bzImage", "-V", "there:kernel=host:/nowhere/bzImage"];
+    let output = command(&kduel, &machine, &[&args[..], &absent].concat()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = stderr(&output);
+    assert!(error.contains("- here: there is no kernel") && error.contains("- there: "), "{error}");
+    assert!(!machine.log().contains("kexec -l"), "{}", machine.log());
 
     let output = ok(&kduel, &machine, &args);
     assert!(reasons(&kduel.trials()).is_empty(), "{:?}", reasons(&kduel.trials()));

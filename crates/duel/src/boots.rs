@@ -26,8 +26,10 @@ impl Run<'_> {
     pub fn boot_each_once(&mut self, variants: &[Variant]) -> Result<(), Halt> {
         let mut problems = Problems::new(variants.len());
         for variant in variants {
-            if let Err(error) = self.target.check(&self.order(variant, Vec::new())) {
-                problems.add(&variant.name, error.to_string());
+            match self.target.check(&self.order(variant, Vec::new())) {
+                Ok(()) => {}
+                Err(TargetError::Boot(error)) => problems.add(&variant.name, error.to_string()),
+                Err(error) => return Err(halt(error)),
             }
         }
         problems.none()?;

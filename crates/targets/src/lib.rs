@@ -32,7 +32,8 @@ pub trait Target {
     /// follow. The script of the order does not count.
     ///
     /// # Errors
-    /// With the first thing that stands against it, as far as that is known without booting.
+    /// [`TargetError::Boot`] with the first thing that stands against it, as far as that is known without booting; another
+    /// one where it could not be found out.
     fn check(&mut self, _order: &BootOrder) -> Result<(), TargetError> {
         Ok(())
     }

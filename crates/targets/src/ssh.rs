@@ -214,6 +214,15 @@ impl Target for Ssh {
         self.boots
     }
 
+    fn check(&mut self, order: &BootOrder) -> Result<(), TargetError> {
+        let Some(reboots) = self.reboots.as_mut().filter(|_| self.boots) else { return Ok(()) };
+        reboots.look(&mut self.host, &order.spec).map_err(|error| match error {
+            SshError::Stopped => AgentError::Stopped.into(),
+            error @ (SshError::Kernel { .. } | SshError::NoImage { .. }) => TargetError::boot(error),
+            error => TargetError::Ssh(error),
+        })
+    }
+
     fn boot(&mut self, order: &BootOrder) -> Result<Option<Booted>, TargetError> {
         if !self.boots {
             return Ok(None);

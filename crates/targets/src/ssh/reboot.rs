@@ -45,6 +45,12 @@ impl Reboots {
         Reboots { patience, first: None, away: false, kernels: Kernels::default(), entries: BTreeMap::new() }
     }
 
+    /// Finds the kernel that is asked for, for all boots that follow. A file here is copied to the machine.
+    pub(crate) fn look(&mut self, host: &mut Host, spec: &BootSpec) -> Result<(), SshError> {
+        let (_, first) = self.begin(host)?;
+        self.kernels.find(host, &first, spec.kernel.as_deref()).map(drop)
+    }
+
     /// Boots what is asked for.
     pub(crate) fn boot(&mut self, host: &mut Host, spec: &BootSpec) -> Result<Arrival, SshError> {
         let (now, first) = self.begin(host)?;
