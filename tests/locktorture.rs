@@ -6,7 +6,7 @@
 mod support;
 
 use std::path::{Path, PathBuf};
-use support::{Kduel, reasons, strays, test_kernel};
+use support::{Kduel, in_one_line, reasons, strays, test_kernel};
 
 const FEATURES: &str = "bzImage-7.3.4-features";
 const BUILT: &str = "CONFIG_LOCK_TORTURE_TEST=m\n";
@@ -80,7 +80,7 @@ fn a_kernel_without_the_modules_is_told_before_it_is_booted() {
         let kernel = format!("kernel={}", bare_kernel(&kduel, &path, config).display());
         let words_of_run =
             ["run", "torture", "--target", "vm", "--set", &kernel, "--set", "via=locktorture", "-V", "a"];
-        let error = kduel.fails(&words_of_run);
+        let error = in_one_line(&kduel.fails(&words_of_run));
         for word in ["has no module locktorture", "CONFIG_LOCK_TORTURE_TEST=m", "home().modules", words] {
             let word = word.replace("home().modules", &kduel.home().join("modules").display().to_string());
             assert!(error.contains(&word), "{word} in {error}");
@@ -97,7 +97,7 @@ fn modules_that_are_damaged_or_of_another_kernel_are_named() {
     std::fs::create_dir(kduel.home().join("modules")).unwrap();
     let run = ["run", "torture", "--target", "vm", "--set", &kernel, "--set", "via=locktorture", "-V", "a"];
     let place = kduel.file("modules/locktorture.ko", "no module\n");
-    let error = kduel.fails(&run);
+    let error = in_one_line(&kduel.fails(&run));
     assert!(error.contains("modules/locktorture.ko is damaged"), "{error}");
     let Ok(module) = std::fs::read(path.with_file_name("modules-7.3.4-features").join("locktorture.ko"))
     else {
@@ -106,6 +106,6 @@ fn modules_that_are_damaged_or_of_another_kernel_are_named() {
     let (magic, other) = (b"vermagic=7.3.4", b"vermagic=7.3.5");
     let at = module.windows(magic.len()).position(|bytes| bytes == magic).unwrap();
     std::fs::write(place, [&module[..at], other, &module[at + magic.len()..]].concat()).unwrap();
-    let error = kduel.fails(&run);
+    let error = in_one_line(&kduel.fails(&run));
     assert!(error.contains("is for the kernel 7.3.5") && error.contains("not for 7.3.4"), "{error}");
 }

@@ -6,14 +6,9 @@
 mod support;
 
 use serde_json::Value;
-use support::{Kduel, test_kernel, words};
+use support::{Kduel, in_one_line, test_kernel, words};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/slice-extension.toml");
-
-/// Text on one line, however it was wrapped.
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<&str>>().join(" ")
-}
 
 /// Both protocols, and the other workload that has them.
 const BOTH: &str = "
@@ -55,7 +50,7 @@ fn l4_l5_a_kernel_with_the_extension_grants_where_it_is_asked_and_nowhere_else()
     let Some(kernel) = test_kernel("bzImage-7.3.4-features") else { return };
     let kduel = Kduel::new();
     let (file, kernel) = (kduel.file("both.toml", BOTH), format!("kernel={}", kernel.display()));
-    let report = flat(&kduel.ok(&["run", "--experiment", file.to_str().unwrap(), "--set", &kernel]));
+    let report = in_one_line(&kduel.ok(&["run", "--experiment", file.to_str().unwrap(), "--set", &kernel]));
     let trials = kduel.trials();
     assert_eq!(trials.len(), 6);
     for trial in &trials {
@@ -105,7 +100,7 @@ fn l5_a_kernel_without_the_extension_measures_and_claims_nothing() {
     }
     let features = report["features"].as_array().unwrap();
     assert!(features.iter().all(|feature| feature["ran"] == 0) && features.len() == 2, "{features:?}");
-    let text = flat(&kduel.ok(&["report"]));
+    let text = in_one_line(&kduel.ok(&["report"]));
     assert!(text.contains("Crossover of slice: none; no difference is decided at any point."), "{text}");
 }
 
@@ -117,7 +112,7 @@ fn whether_libc_registered_rseq_is_seen_and_not_believed() {
     }
     let kduel = Kduel::new();
     let line = "run global-lock --points 1 --set total=1000 --blocks 1 --no-aa -V on:rseq=on -V off:rseq=off";
-    let report = flat(&kduel.ok(&words(line, &[])));
+    let report = in_one_line(&kduel.ok(&words(line, &[])));
     assert!(
         report
             .contains("on, global-lock: rseq=on ran in 1 of 1 trial; the last of them: libc has registered"),

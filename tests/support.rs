@@ -96,6 +96,11 @@ impl Kduel {
     }
 }
 
+/// What was said, however it was broken into lines.
+pub fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<&str>>().join(" ")
+}
+
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
-use support::{Kduel, strays, test_kernel};
+use support::{Kduel, in_one_line, strays, test_kernel};
 
 const FEATURES: &str = "bzImage-7.3.4-features";
 
@@ -84,7 +84,7 @@ fn programs_are_not_advised_where_none_can_be() {
         path.display()
     );
     let file = kduel.file("programs.toml", &text);
-    let error = kduel.fails(&["run", "--experiment", file.to_str().unwrap()]);
+    let error = in_one_line(&kduel.fails(&["run", "--experiment", file.to_str().unwrap()]));
     for program in ["perf", "make"] {
         let words = format!("{program} is not in the virtual machine");
         assert!(error.contains(&words) && error.contains("--target local"), "{words} in {error}");
@@ -146,7 +146,7 @@ fn p5_what_is_no_kernel_and_a_missing_qemu_are_said() {
     let kduel = Kduel::new();
     let text = kduel.file("bzImage", "this is no kernel\n");
     let no_kernel = format!("kernel={}", text.display());
-    let error = kduel.fails(&run(&no_kernel, &["sched-pipe", "-V", "a"]));
+    let error = in_one_line(&kduel.fails(&run(&no_kernel, &["sched-pipe", "-V", "a"])));
     assert!(error.contains("is no kernel"), "{error}");
     assert!(error.contains("nothing was run"), "{error}");
     let Some(path) = test_kernel(FEATURES) else { return };
@@ -156,7 +156,7 @@ fn p5_what_is_no_kernel_and_a_missing_qemu_are_said() {
         variants.iter().for_each(|variant| more.extend(["-V", variant]));
         let output = kduel.command(&run(&kernel, &more)).env("PATH", kduel.home()).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
-        support::stderr(&output)
+        in_one_line(&support::stderr(&output))
     };
     let error = without_qemu(&["a"]);
     assert!(error.contains("qemu-system-x86_64 is not in PATH") && error.contains("apt install"), "{error}");
