@@ -211,6 +211,9 @@ mod tests {
         let mut seen = 0;
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "toml") {
+                continue;
+            }
             for scale in [None, Some(ScaleFlag::Small)] {
                 let is_quickstart = path.ends_with("quickstart.toml");
                 if scale.is_some() && is_quickstart {

@@ -139,7 +139,7 @@ fn what_cannot_be_meant_is_a_clear_error() {
     let refused = |set: &[(&str, &str)]| outcome("4", set).unwrap_err().to_string();
     assert!(refused(&[("total", "3")]).contains("raise `total`"));
     assert!(refused(&[("lock", "tass")]).contains("`tas`"));
-    assert!(refused(&[("slice", "5us")]).contains("such as 20000"));
+    assert!(refused(&[("slice", "5us")]).contains("from 5000 to 50000"));
     let foreign = [("slice", "on"), ("slice-protocol", "try"), ("lock", "std")];
     assert!(refused(&foreign).contains("one of tas, ttas,"));
     assert!(matches!(outcome("1", &[("seconds", "-1")]), Err(Failure::Param(ParamError::Value { .. }))));

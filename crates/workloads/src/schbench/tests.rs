@@ -374,7 +374,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         (&Schbench, vec![("via", "schbench"), ("touch", "on")], "leave out `touch`"),
         (&Schbench, vec![("via", "schbench"), ("slice", "on")], "leave out `slice`"),
         (&Schbench, vec![("locking", "off"), ("slice", "on")], "these take none"),
-        (&Schbench, vec![("slice", "often")], "slice=often cannot be"),
+        (&Schbench, vec![("slice", "often")], "`slice` cannot be `often`"),
         (&Schbench, vec![("via", "schbench"), ("warmup", "5"), ("runtime", "20")], "less than 30 s"),
     ] {
         let error = run(workload, 1, &set).unwrap_err().to_string();
