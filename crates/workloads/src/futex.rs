@@ -11,7 +11,7 @@ pub mod wake_parallel;
 use crate::buckets::Buckets;
 use crate::clock::{elapsed_ns, now_ns};
 use crate::shared::{Semantics, lock_memory, own_cpu, room_for, semantics, with_shared};
-use crate::{Failure, Original, Trial, threads};
+use crate::{Failure, Original, Trial, crew, threads};
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
 use rustix::io::Errno;
 use rustix::thread::futex;
@@ -85,14 +85,12 @@ const WAITING_QUIRKS: &str = "With original semantics the clock starts a tenth o
                               without giving their stacks back. Intervals beyond one \
                               second are right in both.";
 
-/// The stack of a thread of perf, which leaves it to the C library, and that to `ulimit -s`: by default so much.
-const ORIGINAL_STACK_BYTES: usize = 8 << 20;
-
 /// What all futex workloads need to know.
 struct Setup {
     threads: usize,
     flags: futex::Flags,
     semantics: Semantics,
+    original_stack_bytes: usize,
     cpus: Vec<u32>,
     buckets: Buckets,
 }
@@ -112,6 +110,7 @@ impl Setup {
             threads: threads as usize,
             flags: if params.flag("shared")? { futex::Flags::empty() } else { futex::Flags::PRIVATE },
             semantics: semantics(params)?,
+            original_stack_bytes: crew::STACK_BYTES,
             cpus: trial.cpus().to_vec(),
             buckets: Buckets::set(params.integer("buckets")?)?,
         })
@@ -123,12 +122,11 @@ impl Setup {
     }
 
     /// The stack of a thread that is woken while somebody measures. What it does at its end competes with the waker. With
-    /// original semantics it is that of the original's threads: the C library unmaps such stacks rather than keep them for the
-    /// next run, and benches/futex-wake-parallel shows what that does to the time. With strict semantics the thread
+    /// original semantics its unused part is given back, as that of the original's threads; with strict semantics the thread
     /// ends with as little as it can.
     fn stack_bytes(&self) -> usize {
         match self.semantics {
-            Semantics::Original => ORIGINAL_STACK_BYTES,
+            Semantics::Original => self.original_stack_bytes,
             Semantics::Strict => threads::SMALLEST_STACK_BYTES,
         }
     }
@@ -174,7 +172,8 @@ mod tests {
     /// A setup as parameters would make it, on the CPUs that the test may use.
     pub(super) fn setup(threads: usize, semantics: Semantics, flags: futex::Flags) -> Setup {
         let cpus = machine::cpus::allowed().unwrap().to_vec();
-        Setup { threads, flags, semantics, cpus, buckets: Buckets::LeftAlone }
+        let original_stack_bytes = crew::STACK_BYTES;
+        Setup { threads, flags, semantics, original_stack_bytes, cpus, buckets: Buckets::LeftAlone }
     }
 
     /// No kernel has this operation.
