@@ -162,8 +162,7 @@ impl Side {
                     let values = &mut self.values[place];
                     let at = values.partition_point(|earlier| earlier.block < trial.block);
                     values.insert(at, BlockValue { block: trial.block, value });
-                    let all = samples.get(&metric.name).into_iter().flatten();
-                    for sample in all {
+                    for sample in samples.get(&metric.name).into_iter().flatten() {
                         let (least, greatest) = self.ranges[place].unwrap_or((*sample, *sample));
                         self.ranges[place] = Some((least.min(*sample), greatest.max(*sample)));
                     }

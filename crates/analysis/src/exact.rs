@@ -58,11 +58,8 @@ pub(crate) fn judge(
             (Verdict::Same, format!("{} is the same to the digit in all {all}", metric.name))
         }
         _ if effect.scale == Scale::Ratio && (effect.estimate - 1.0).abs() < margin => {
-            let margin_pct = (margin * 1e4).round() / 100.0;
-            (
-                Verdict::Same,
-                format!("{} in all {all}, inside +-{margin_pct} %", words::exact(metric, &effect)),
-            )
+            let (exactly, margin) = (words::exact(metric, &effect), words::margin(margin));
+            (Verdict::Same, format!("{exactly} in all {all}, inside {margin}"))
         }
         (Some((base, new)), _) => (
             Verdict::Undecided,

@@ -103,7 +103,7 @@ impl Case<'_> {
         let look = self.contest.looks.last().filter(|look| look.robust_inside)?;
         let level = if self.rules.until_decided() { look_level(look.block as usize)? } else { LEVEL };
         let confidence = 100.0 * (1.0 - 2.0 * level);
-        let margin = self.margin_in_words();
+        let margin = words::margin(self.rules.margin);
         let reason = format!("{}: the {confidence:.1} % interval lies inside {margin}", self.figures());
         Some(Judgement::of(Verdict::Same, reason))
     }
@@ -127,7 +127,7 @@ impl Case<'_> {
                 None => format!(
                     "{} is neither a difference nor inside {}",
                     self.figures(),
-                    self.margin_in_words()
+                    words::margin(self.rules.margin)
                 ),
             };
             format!("{why}; {}", self.still(needed))
@@ -203,10 +203,6 @@ impl Case<'_> {
             Ok(effect) => words::effect(self.metric, effect),
             Err(missing) => missing.why.clone(),
         }
-    }
-
-    fn margin_in_words(&self) -> String {
-        format!("+-{} %", (self.rules.margin * 1e4).round() / 100.0)
     }
 }
 

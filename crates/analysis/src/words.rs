@@ -37,6 +37,11 @@ fn signed(number: f64) -> String {
     digits(4, number)
 }
 
+/// The differences that count as none: `+-2 %`, from 0.02.
+pub(crate) fn margin(margin: f64) -> String {
+    format!("+-{} %", (margin * 1e4).round() / 100.0)
+}
+
 /// A number with four digits that count, and no sign unless it is negative.
 pub(crate) fn plain(number: f64) -> String {
     format!("{number:.*}", decimals(4, number))

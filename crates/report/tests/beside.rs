@@ -4,16 +4,12 @@
 
 mod common;
 
-use common::{analysis_of, assert_mailable, hackbench, reference};
+use common::{analysis_of, assert_mailable, flat, hackbench, reference};
 use report::{Format, Options, import, render};
 
 fn beside(own: &analysis::Analysis, name: &str, format: Format) -> String {
     let other = analysis_of(&import(&reference(name), name).unwrap());
     render(own, &Options { format, beside: Some(&other), ..Options::default() }).unwrap()
-}
-
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
 #[test]

@@ -5,14 +5,9 @@
 mod common;
 
 use analysis::{About, Difference, OptionGroup, Side, diff};
-use common::run;
+use common::{flat, run};
 use experiment::{Facts, KernelConfig, Refusal};
 use report::{Options, diff_json, diff_text, render};
-
-/// What wrapping has put into several lines, in one.
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<&str>>().join(" ")
-}
 
 fn difference(fact: &str, one: &str, other: &str, about: About) -> Difference {
     Difference { fact: fact.into(), values: vec![Some(one.into()), Some(other.into())], about }

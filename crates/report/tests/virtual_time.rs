@@ -4,16 +4,12 @@
 
 mod common;
 
-use common::{assert_mailable, hackbench, in_virtual_time};
+use common::{assert_mailable, flat, hackbench, in_virtual_time};
 use report::{Format, Options, Style, render};
 
 fn text(analysis: &analysis::Analysis, intervals: bool) -> String {
     let options = Options { intervals, ..Options::default() };
     render(analysis, &options).unwrap()
-}
-
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
 #[test]

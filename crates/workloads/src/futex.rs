@@ -90,6 +90,7 @@ struct Setup {
     threads: usize,
     flags: futex::Flags,
     semantics: Semantics,
+    /// The stacks of threads with original semantics.
     original_stack_bytes: usize,
     cpus: Vec<u32>,
     buckets: Buckets,

@@ -352,3 +352,8 @@ pub fn assert_mailable(text: &str) {
         assert_eq!(line, line.trim_end(), "spaces at the end of {line:?}");
     }
 }
+
+/// A text on one line, so that a sentence is found however it is wrapped.
+pub fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<&str>>().join(" ")
+}
