@@ -289,7 +289,8 @@ fn children(pid: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_string).collect()
 }
 
-fn free_port() -> u16 {
+/// A port that nothing listened on just now.
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     listener.local_addr().expect("an address").port()
 }

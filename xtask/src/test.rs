@@ -32,9 +32,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("openssh-server", "the target ssh"),
     ("qemu-system-x86", "the target vm"),
     ("rt-tests", "hackbench and wakeup-timer against the originals"),
-    ("socat", "reboots of a machine behind ssh"),
     ("stress-ng", "the workloads that stress-ng has, too"),
     ("sysbench", "the sys workloads against the originals"),
+    ("xz-utils", "reboots of a machine behind ssh"),
 ];
 
 /// The suites whose newest kernels are booted and compared: one before Linux 7, one from then on.
