@@ -100,6 +100,11 @@ impl CpuSet {
         })
     }
 
+    /// The set as the kernel takes it: a bit for each CPU, in words.
+    pub fn words(&self) -> &[usize] {
+        &self.words
+    }
+
     /// The CPUs in it, ascending.
     pub fn to_vec(&self) -> Vec<u32> {
         self.iter().collect()

@@ -1,8 +1,10 @@
 //! A crew of threads that start together.
 
 pub use crate::gate::Gate;
+use crate::shared::nth_cpu;
 use crate::{Failure, threads};
 use rustix::thread::futex;
+use std::io;
 
 /// Thousands of threads must fit; the work of a member needs no deep stack.
 pub(crate) const STACK_BYTES: usize = 256 * 1024;
@@ -19,14 +21,16 @@ pub fn run<T: Send, R>(
     body: impl Fn(usize, &Gate) -> T + Sync,
     conduct: impl FnOnce(&Gate) -> R,
 ) -> Result<(R, Vec<T>), Failure> {
-    run_on(STACK_BYTES, count, body, conduct)
+    run_on(None, STACK_BYTES, count, body, conduct)
 }
 
-/// As [`run`], with stacks of `stack_bytes`.
+/// As [`run`], with stacks of `stack_bytes`, and where `cpus` are given, each thread on its CPU only: the (index mod n)-th of
+/// n.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`run`], and when a thread may not run on its CPU.
 pub fn run_on<T: Send, R>(
+    cpus: Option<&[u32]>,
     stack_bytes: usize,
     count: usize,
     body: impl Fn(usize, &Gate) -> T + Sync,
@@ -40,9 +44,18 @@ pub fn run_on<T: Send, R>(
                 let _end = End(gate);
                 body(index, gate)
             };
-            if let Err(error) = crew.start(work) {
+            let cpu = cpus.map(|cpus| nth_cpu(cpus, index)).transpose();
+            let started = cpu.and_then(|cpu| {
+                crew.start_on(cpu.as_ref(), work).map_err(|error| match cpu {
+                    Some(cpu) if error.kind() == io::ErrorKind::InvalidInput => {
+                        Failure::Refused(format!("no thread may run on CPU {cpu}: {error}"))
+                    }
+                    _ => Failure::Spawn { nth: index + 1, count, why: error.to_string() },
+                })
+            });
+            if let Err(failure) = started {
                 gate.cancel();
-                return Err(Failure::Spawn { nth: index + 1, count, why: error.to_string() });
+                return Err(failure);
             }
         }
         while !gate.wait_for_all(None) {}

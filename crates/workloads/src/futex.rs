@@ -10,8 +10,8 @@ pub mod wake_parallel;
 
 use crate::buckets::Buckets;
 use crate::clock::{elapsed_ns, now_ns};
-use crate::shared::{Semantics, lock_memory, own_cpu, room_for, semantics, with_shared};
-use crate::{Failure, Original, Trial, crew, threads};
+use crate::shared::{Semantics, lock_memory, memory_for, own_cpu, room_for, semantics, with_shared};
+use crate::{Failure, Original, Trial, threads};
 use experiment::{Axis, Description, Direction, Metric, Parameter, Params, Point};
 use rustix::io::Errno;
 use rustix::thread::futex;
@@ -85,13 +85,14 @@ const WAITING_QUIRKS: &str = "With original semantics the clock starts a tenth o
                               without giving their stacks back. Intervals beyond one \
                               second are right in both.";
 
+/// The stack of perf's threads, which leave it to the C library. So large ones are unmapped rather than kept for the next run.
+const ORIGINAL_STACK_BYTES: usize = 8 << 20;
+
 /// What all futex workloads need to know.
 struct Setup {
     threads: usize,
     flags: futex::Flags,
     semantics: Semantics,
-    /// The stacks of threads with original semantics.
-    original_stack_bytes: usize,
     cpus: Vec<u32>,
     buckets: Buckets,
 }
@@ -105,13 +106,21 @@ impl Setup {
         }
         let threads = trial.count()?;
         room_for(threads, 0, 0)?;
+        let semantics = semantics(params)?;
+        if params.flag("mlockall")? && semantics == Semantics::Original {
+            // Locked stacks are all there, used or not.
+            memory_for(
+                threads * ORIGINAL_STACK_BYTES as u64,
+                "locked stacks",
+                "fewer threads or semantics=strict",
+            )?;
+        }
         // The first use of the clock looks for it, which is not to be measured.
         now_ns();
         Ok(Setup {
             threads: threads as usize,
             flags: if params.flag("shared")? { futex::Flags::empty() } else { futex::Flags::PRIVATE },
-            semantics: semantics(params)?,
-            original_stack_bytes: crew::STACK_BYTES,
+            semantics,
             cpus: trial.cpus().to_vec(),
             buckets: Buckets::set(params.integer("buckets")?)?,
         })
@@ -127,7 +136,7 @@ impl Setup {
     /// ends with as little as it can.
     fn stack_bytes(&self) -> usize {
         match self.semantics {
-            Semantics::Original => self.original_stack_bytes,
+            Semantics::Original => ORIGINAL_STACK_BYTES,
             Semantics::Strict => threads::SMALLEST_STACK_BYTES,
         }
     }
@@ -173,8 +182,7 @@ mod tests {
     /// A setup as parameters would make it, on the CPUs that the test may use.
     pub(super) fn setup(threads: usize, semantics: Semantics, flags: futex::Flags) -> Setup {
         let cpus = machine::cpus::allowed().unwrap().to_vec();
-        let original_stack_bytes = crew::STACK_BYTES;
-        Setup { threads, flags, semantics, original_stack_bytes, cpus, buckets: Buckets::LeftAlone }
+        Setup { threads, flags, semantics, cpus, buckets: Buckets::LeftAlone }
     }
 
     /// No kernel has this operation.

@@ -158,9 +158,16 @@ pub fn lock_memory() -> Result<(), Failure> {
 /// # Errors
 /// When there is none, or the kernel does not let it.
 pub fn own_cpu(cpus: &[u32], index: usize) -> Result<(), Failure> {
+    pin(&nth_cpu(cpus, index)?)
+}
+
+/// The (index mod n)-th of n `cpus`.
+///
+/// # Errors
+/// When there is none.
+pub fn nth_cpu(cpus: &[u32], index: usize) -> Result<CpuSet, Failure> {
     let cpu = cpus.get(index % cpus.len().max(1)).copied();
-    let cpu = cpu.ok_or_else(|| Failure::Refused("the trial may use no CPU".into()))?;
-    pin(&CpuSet::one(cpu))
+    cpu.map(CpuSet::one).ok_or_else(|| Failure::Refused("the trial may use no CPU".into()))
 }
 
 /// Lets the calling thread run on these CPUs only.

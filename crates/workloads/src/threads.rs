@@ -2,6 +2,7 @@
 //! which is mapped at its start and unmapped at its end. The end of a thread is part of what some workloads
 //! measure, and competes for the CPU with what others do.
 
+use machine::CpuSet;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
@@ -47,17 +48,30 @@ impl<'env, T: Send> Scope<'env, T> {
     /// # Errors
     /// When the kernel or the C library refuses another thread.
     pub fn start(&mut self, body: impl FnMut() -> T + Send + 'env) -> io::Result<()> {
+        self.start_on(None, body)
+    }
+
+    /// Starts a thread that runs `body`, on these CPUs only if any are given. The C library binds it before it lets it go on
+    /// to `body`.
+    ///
+    /// # Errors
+    /// As [`Scope::start`], and when the thread may run on none of them.
+    pub fn start_on(
+        &mut self,
+        cpus: Option<&CpuSet>,
+        body: impl FnMut() -> T + Send + 'env,
+    ) -> io::Result<()> {
         let job = Box::new(Job { body: Box::new(body), result: None });
         let job = NonNull::from(Box::leak(job));
         // Nothing may fail between the start of the thread and its entry in the list of those to be joined.
         self.running.reserve(1);
-        match create(self.stack_bytes, job) {
+        match create(self.stack_bytes, cpus, job) {
             Ok(thread) => {
                 self.running.push((thread, job));
                 Ok(())
             }
             Err(error) => {
-                // SAFETY: no thread was started, so the job is still this one's alone.
+                // SAFETY: no thread has come to the job, so it is still this one's alone.
                 drop(unsafe { Box::from_raw(job.as_ptr()) });
                 Err(error)
             }
@@ -86,20 +100,32 @@ impl<T> Drop for Scope<'_, T> {
     }
 }
 
-fn create<T>(stack_bytes: usize, job: NonNull<Job<'_, T>>) -> io::Result<libc::pthread_t> {
+fn create<T>(
+    stack_bytes: usize,
+    cpus: Option<&CpuSet>,
+    job: NonNull<Job<'_, T>>,
+) -> io::Result<libc::pthread_t> {
     let checked = |error: libc::c_int| match error {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
     };
-    // SAFETY: the attributes are initialised before they are used and destroyed once. The job lives until the
-    // thread has been joined, which `Scope` does before `'env` ends, and is Send because its body and result
-    // are.
+    // SAFETY: the attributes are initialised before they are used and destroyed once; the C library copies the CPUs, of which
+    // it reads as many bytes as it is told there are. The job lives until the thread has been joined, which `Scope` does before
+    // `'env` ends, and is Send because its body and result are.
     unsafe {
         let mut attributes = std::mem::zeroed();
         checked(libc::pthread_attr_init(&mut attributes))?;
         let mut thread = 0;
         let created =
             checked(libc::pthread_attr_setstacksize(&mut attributes, stack_bytes.max(SMALLEST_STACK_BYTES)))
+                .and_then(|()| match cpus.map(CpuSet::words) {
+                    Some(words) => checked(libc::pthread_attr_setaffinity_np(
+                        &mut attributes,
+                        size_of_val(words),
+                        words.as_ptr().cast(),
+                    )),
+                    None => Ok(()),
+                })
                 .and_then(|()| {
                     checked(libc::pthread_create(&mut thread, &attributes, enter::<T>, job.as_ptr().cast()))
                 });
@@ -141,5 +167,24 @@ mod tests {
             scope.join().into_iter().map(Ended::into_result).collect::<Vec<Option<i32>>>()
         });
         assert_eq!(results, [Some(1), None, Some(3)]);
+    }
+
+    #[test]
+    fn a_thread_is_on_its_cpu_from_the_start() {
+        let allowed = machine::cpus::allowed().unwrap();
+        scope(0, |scope| {
+            for cpu in allowed.iter() {
+                scope
+                    .start_on(Some(&CpuSet::one(cpu)), move || {
+                        (cpu, machine::cpus::allowed().unwrap().to_vec())
+                    })
+                    .unwrap();
+            }
+            for ended in scope.join() {
+                let (cpu, may_use) = ended.into_result().unwrap();
+                assert_eq!(may_use, [cpu]);
+            }
+            assert!(scope.start_on(Some(&CpuSet::one(100_000)), || (0, Vec::new())).is_err());
+        });
     }
 }

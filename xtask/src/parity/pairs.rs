@@ -249,7 +249,7 @@ pub(super) static PAIRS: &[Pair] = &[
         package: Some("linux-perf"),
         points: "32",
         cpus: None,
-        set: &["repeat=40"],
+        set: &["repeat=100"],
         metrics: &["latency"],
         reason: Some(
             "perf makes its calls through the C library's syscall(), kduel inlines the instruction. \
@@ -262,7 +262,7 @@ pub(super) static PAIRS: &[Pair] = &[
         package: Some("linux-perf"),
         points: "32",
         cpus: None,
-        set: &["repeat=40"],
+        set: &["repeat=100"],
         metrics: &["latency"],
         reason: None,
     },
@@ -287,7 +287,11 @@ pub(super) static PAIRS: &[Pair] = &[
         cpus: None,
         set: &["nwakers=4", "repeat=50"],
         metrics: &["latency"],
-        reason: None,
+        reason: Some(
+            "Threads of perf end by pthread_exit(), which unwinds their stacks under a lock of the C library and looks through \
+             all loaded libraries for that; meanwhile a waker waits for its CPU. `benches/futex-wake-parallel/run.sh` measures C \
+             with and without.",
+        ),
     },
     Pair {
         workload: "seccomp-notify",

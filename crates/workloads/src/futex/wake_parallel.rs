@@ -8,11 +8,6 @@ use crate::{Failure, Original, Trial, Workload, originals, threads};
 use experiment::{Description, Parameter, Params};
 use rustix::thread::futex;
 
-/// The stack of perf's threads, which leave it to the C library. Such stacks are unmapped rather than kept for the next run, and
-/// here that moves the mean a lot, in either direction: benches/futex-wake-parallel. futex-wake measures what perf measures
-/// with smaller ones.
-const ORIGINAL_STACK_BYTES: usize = 8 << 20;
-
 /// The workload.
 #[derive(Debug, Clone, Copy)]
 pub struct FutexWakeParallel;
@@ -63,7 +58,7 @@ impl Workload for FutexWakeParallel {
             return originals::perf_futex::repeated("wake-parallel", &["nwakers"], params, trial);
         }
         room_for((threads + nwakers) as u64, 0, 0)?;
-        let setup = Setup { original_stack_bytes: ORIGINAL_STACK_BYTES, ..Setup::new(params, trial)? };
+        let setup = Setup::new(params, trial)?;
         warm_up(params, || wake_once(&setup, nwakers).map(drop))?;
         for _ in 0..params.count("repeat")? {
             trial.sample("latency", wake_once(&setup, nwakers)?)?;
