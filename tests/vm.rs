@@ -75,6 +75,30 @@ fn p7_workloads_run_in_a_machine_that_holds_nothing_but_kduel() {
 }
 
 #[test]
+fn boots_overlap_where_that_is_asked_for_and_the_report_says_so() {
+    let Some(path) = test_kernel(FEATURES) else { return };
+    let kernel = format!("kernel={}", path.display());
+    let set = ["--set", "vm.cpus=1", "--set", "loops=20000", "--set", "settle=0", "--set", "warmup=0"];
+    let words = ["sched-pipe", "--points", "1", "--blocks", "1", "--no-aa", "-V", "a", "-V", "b"];
+    for overlap in [true, false] {
+        let kduel = Kduel::new();
+        let asked: &[&str] = if overlap { &["--set", "vm.overlap=on"] } else { &[] };
+        let report = in_one_line(&kduel.ok(&run(&kernel, &[&set, words.as_slice(), asked].concat())));
+        assert_eq!(report.contains("boots overlap:"), overlap, "{report}");
+        let trials = kduel.trials();
+        assert!(
+            trials.len() == 2 && trials.iter().all(|trial| trial["outcome"]["state"] == "done"),
+            "{trials:?}"
+        );
+        let boots: Vec<_> = kduel.records().into_iter().filter(|record| record["kind"] == "boot").collect();
+        let overlapped: Vec<bool> = boots.iter().map(|boot| boot["overlapped"] == true).collect();
+        assert_eq!(overlapped, [false, false, overlap, overlap], "{boots:?}");
+        assert_eq!(report.contains("b not timed, since boots overlapped"), overlap, "{report}");
+        assert_eq!(strays(kduel.home()), Vec::<u32>::new());
+    }
+}
+
+#[test]
 fn programs_are_not_advised_where_none_can_be() {
     let Some(path) = test_kernel(FEATURES) else { return };
     let kduel = Kduel::new();

@@ -41,7 +41,7 @@ fn ready(header: &Header, boots: &[&BootRecord]) -> Table {
     let cells = variants.iter().zip(&values).enumerate();
     let cells = cells.map(|(place, (variant, values))| {
         let base = (place > 0).then_some(base.as_slice());
-        cell(&metric, variant, values, base, &Rules::of(header))
+        cell(&metric, variant, values, base, untimed(boots, variant), &Rules::of(header))
     });
     let row = Row {
         point: Point::new("every"),
@@ -58,35 +58,46 @@ fn ready(header: &Header, boots: &[&BootRecord]) -> Table {
     }
 }
 
-/// By block, the time of the first boot that a variant had there.
+/// By block, the time of the first boot that a variant had there, unless others booted at the same time.
 fn times(boots: &[&BootRecord], variant: &str) -> Vec<BlockValue> {
-    let mut values: Vec<BlockValue> = boots
-        .iter()
-        .filter(|boot| boot.variant == variant && !boot.twin && boot.block > 0)
-        .map(|boot| BlockValue { block: boot.block, value: boot.ready_s })
-        .collect();
-    values.sort_by_key(|value| value.block);
-    values.dedup_by_key(|value| value.block);
-    values
+    let mut firsts: Vec<&&BootRecord> = of_variant(boots, variant).collect();
+    firsts.sort_by_key(|boot| boot.block);
+    firsts.dedup_by_key(|boot| boot.block);
+    let alone = firsts.into_iter().filter(|boot| !boot.overlapped);
+    alone.map(|boot| BlockValue { block: boot.block, value: boot.ready_s }).collect()
 }
 
-/// `base` are the times of the baseline, if this is another variant.
+/// The boots that a variant had in blocks.
+fn of_variant<'a>(boots: &'a [&BootRecord], variant: &str) -> impl Iterator<Item = &'a &'a BootRecord> {
+    boots.iter().filter(move |boot| boot.variant == variant && !boot.twin && boot.block > 0)
+}
+
+/// Why there is no time for a variant.
+fn untimed(boots: &[&BootRecord], variant: &str) -> &'static str {
+    match of_variant(boots, variant).next() {
+        Some(_) => "not timed, since boots overlapped",
+        None => "not in any block",
+    }
+}
+
+/// `base` are the times of the baseline, if this is another variant; `untimed` says why there is no time, if so.
 fn cell(
     metric: &Metric,
     variant: &str,
     values: &[BlockValue],
     base: Option<&[BlockValue]>,
+    untimed: &str,
     rules: &Rules,
 ) -> Cell {
     let figures = |values: &[BlockValue]| values.iter().map(|value| value.value).collect::<Vec<f64>>();
     let mean = |values: &[BlockValue]| match values {
-        [] => Err(Missing::because("it was not booted in any block")),
+        [] => Err(Missing::because(untimed)),
         values => statistic(metric, &figures(values)),
     };
     let value = mean(values);
     let relative = relative(metric, &value, &mean(base.unwrap_or(values)));
     let (verdict, reason) = match (values, base) {
-        ([], _) => (Verdict::Missing, "it was not booted in any block"),
+        ([], _) => (Verdict::Missing, untimed),
         (_, None) => (Verdict::Baseline, "the others are compared with it"),
         (_, Some(_)) => (Verdict::Unjudged, "the metric is shown, not judged"),
     };

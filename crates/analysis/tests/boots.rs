@@ -15,6 +15,7 @@ fn boot(block: u32, variant: &str, ready_s: f64) -> BootRecord {
         twin: false,
         at_unix_ms: 0,
         ready_s,
+        overlapped: false,
         attempts: 1,
         remarks: Vec::new(),
         facts: None,
@@ -77,6 +78,24 @@ fn a_variant_that_came_up_in_no_block_has_no_time() {
     let new = &boots.ready.rows[0].cells[1];
     assert_eq!(new.verdict, Verdict::Missing);
     assert!(new.value.is_err() && new.effect.is_err() && new.stddev.is_err(), "{new:?}");
+}
+
+#[test]
+fn of_boots_that_overlapped_no_time_is_claimed() {
+    let mut lab = lab();
+    for record in &mut lab.run.records {
+        if let Record::Boot(boot) = record {
+            boot.overlapped = boot.variant == "new" || boot.block > 6;
+        }
+    }
+    // The second boot of a side is alone, and yet not the one of its block.
+    push(&mut lab, boot(3, "new", 500.0));
+    let boots = lab.analyse().boots.unwrap();
+    let [base, new] = &boots.ready.rows[0].cells[..] else { panic!("two cells") };
+    assert_eq!((base.values.len(), base.verdict), (6, Verdict::Baseline));
+    assert_eq!(new.verdict, Verdict::Missing);
+    assert_eq!(new.value.as_ref().unwrap_err().why, "not timed, since boots overlapped");
+    assert!(new.ratio.is_err() && new.change_pct.is_err(), "{new:?}");
 }
 
 #[test]

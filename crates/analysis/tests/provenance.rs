@@ -329,6 +329,7 @@ fn options_stand_in_the_journal_once_and_are_found_by_their_checksum() {
             twin: false,
             at_unix_ms: 0,
             ready_s: 1.0,
+            overlapped: false,
             attempts: 1,
             remarks: Vec::new(),
             facts: Some(Box::new(facts)),

@@ -20,6 +20,14 @@ struct Planned {
     done: bool,
 }
 
+/// A boot of one side in a block, and all that is to run in it.
+struct Life {
+    boot: Boot,
+    /// The block, and the place in it.
+    at: (u32, u32),
+    trials: Vec<Planned>,
+}
+
 impl Run<'_> {
     /// Boots each variant once before the first block: asks whether every knob can be turned and all work be done there,
     /// and reads what machine and kernel come up. What can be known without booting is asked for all of them before.
@@ -60,7 +68,7 @@ impl Run<'_> {
             Request::Facts,
         ];
         let at_unix_ms = unix_ms();
-        let booted = match self.boot(&boot, 0, script)? {
+        let booted = match self.boot(&boot, 0, script, &[])? {
             Ok(booted) => booted,
             Err(error) => {
                 return Err(DuelError::Unbootable { variant: variant.name.clone(), error }.into());
@@ -94,8 +102,18 @@ impl Run<'_> {
     pub fn blocks_of_boots(&mut self) -> Result<(), Halt> {
         for block in 1..=self.plan.cap {
             let mut tallies = vec![Tally::default(); self.plan.slots.len()];
+            let mut lives: Vec<Life> = Vec::new();
             for (order, boot) in self.plan.boot_order(block).into_iter().enumerate() {
-                self.serve(&boot, (block, order as u32), &mut tallies)?;
+                let trials = self.trials_of(&boot, block);
+                if !trials.iter().all(|trial| trial.done) {
+                    lives.push(Life { boot, at: (block, order as u32), trials });
+                }
+            }
+            let mut left = lives.as_slice();
+            while let [life, next @ ..] = left {
+                let next: Vec<BootOrder> = next.iter().map(|life| self.order_of(life)).collect();
+                self.serve(life, &next, &mut tallies)?;
+                left = &left[1..];
             }
             for (place, tally) in tallies.into_iter().enumerate() {
                 if !self.closed[place] {
@@ -106,10 +124,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs the trials of one side of a block, in one boot if all goes well: one that loses its agent is followed by
-    /// another for the rest.
-    fn serve(&mut self, boot: &Boot, at: (u32, u32), tallies: &mut [Tally]) -> Result<(), Halt> {
-        let (block, _) = at;
+    /// What is to run in the boot of one side of a block.
+    fn trials_of(&mut self, boot: &Boot, block: u32) -> Vec<Planned> {
         let mut trials = Vec::new();
         // A trial in virtual time may find what those before it have left, and its repeats must find the same: the order is
         // always the same, and a side of which a part was done before the run was interrupted runs whole once more.
@@ -127,13 +143,18 @@ impl Run<'_> {
                 trials.push(Planned { place, side: side.clone(), request, done });
             }
         }
-        if trials.iter().all(|trial| trial.done) {
-            return Ok(());
-        }
+        trials
+    }
+
+    /// Runs the trials of one side of a block, in one boot if all goes well: one that loses its agent is followed by
+    /// another for the rest. `next` are the boots that follow in this block.
+    fn serve(&mut self, life: &Life, next: &[BootOrder], tallies: &mut [Tally]) -> Result<(), Halt> {
+        let Life { boot, at, trials } = life;
+        let (at, (block, _)) = (*at, *at);
         let mut left = trials.as_slice();
         while !left.is_empty() {
             let at_unix_ms = unix_ms();
-            match self.boot(boot, block, script(&boot.variant, left))? {
+            match self.boot(boot, block, script(&boot.variant, left), next)? {
                 Ok(booted) => {
                     self.boots_lost = 0;
                     self.boot_is_up = true;
@@ -209,12 +230,18 @@ impl Run<'_> {
         }
     }
 
+    fn order_of(&self, life: &Life) -> BootOrder {
+        let variant = &life.boot.variant;
+        self.order(variant, script(variant, &life.trials))
+    }
+
     /// Boots. A boot that fails is told from a run that halts.
     fn boot(
         &mut self,
         boot: &Boot,
         block: u32,
         script: Vec<Request>,
+        next: &[BootOrder],
     ) -> Result<Result<Option<Booted>, TargetError>, Halt> {
         if self.stop.asked() {
             return Err(Halt::Stopped);
@@ -224,7 +251,7 @@ impl Run<'_> {
         self.observer.boot(&BootStart { variant, twin: boot.twin, block, eta });
         let order = self.order(&boot.variant, script);
         let began = Instant::now();
-        let booted = self.target.boot(&order);
+        let booted = self.target.boot(&order, next);
         if booted.is_err() && self.stop.asked() {
             return Err(Halt::Stopped);
         }
@@ -259,16 +286,19 @@ impl Run<'_> {
         let variant = boot.variant.name.clone();
         let facts = self.news(&variant, facts)?;
         let record = match (booted, facts) {
-            (Some(Booted { ready_s, attempts, remarks }), facts) => Record::Boot(Box::new(BootRecord {
-                block,
-                variant,
-                twin: boot.twin,
-                at_unix_ms,
-                ready_s,
-                attempts,
-                remarks,
-                facts,
-            })),
+            (Some(Booted { ready_s, overlapped, attempts, remarks }), facts) => {
+                Record::Boot(Box::new(BootRecord {
+                    block,
+                    variant,
+                    twin: boot.twin,
+                    at_unix_ms,
+                    ready_s,
+                    overlapped,
+                    attempts,
+                    remarks,
+                    facts,
+                }))
+            }
             (None, Some(facts)) => Record::Facts { variant, facts },
             (None, None) => return Ok(refused),
         };

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use targets::{Booted, TargetError};
 
 fn up() -> Result<Booted, TargetError> {
-    Ok(Booted { ready_s: 2.5, attempts: 1, remarks: Vec::new() })
+    Ok(Booted { ready_s: 2.5, overlapped: false, attempts: 1, remarks: Vec::new() })
 }
 
 fn down(why: &str) -> Result<Booted, TargetError> {
@@ -87,6 +87,20 @@ fn an_order_says_what_is_booted_and_all_that_will_be_asked() {
         let trials = order.script.iter().filter(|request| matches!(request, Request::Trial(_))).count();
         assert_eq!(trials, if place < 2 { 0 } else { 2 });
         assert_eq!(matches!(order.script[0], Request::Check { .. }), place < 2);
+    }
+}
+
+#[test]
+fn what_follows_in_a_block_is_announced_as_it_will_be_ordered() {
+    let mut fake = Fake::booting(|_, _| up());
+    run(&of_blocks(2), &[], &mut fake).ended.unwrap();
+    // Two boots before the first block, then three in each.
+    let announced: Vec<usize> = fake.next.iter().map(Vec::len).collect();
+    assert_eq!(announced, [0, 0, 2, 1, 0, 2, 1, 0]);
+    for (place, next) in fake.next.iter().enumerate() {
+        for (later, order) in next.iter().enumerate() {
+            assert_eq!(*order, fake.orders[place + 1 + later].0);
+        }
     }
 }
 
@@ -298,6 +312,7 @@ fn what_is_left_counts_boots() {
         twin: false,
         at_unix_ms: 0,
         ready_s: 3e6,
+        overlapped: false,
         attempts: 1,
         remarks: Vec::new(),
         facts: None,
@@ -323,7 +338,7 @@ fn remarks_of_boots_are_told_once() {
         if count.fetch_add(1, Ordering::SeqCst) == 5 {
             remarks.push("one boot died and was tried again".into());
         }
-        Ok(Booted { ready_s: 1.0, attempts: remarks.len() as u32, remarks })
+        Ok(Booted { ready_s: 1.0, overlapped: false, attempts: remarks.len() as u32, remarks })
     });
     let Ran { boots, watcher, .. } = run(&of_blocks(3), &[], &mut fake);
     assert_eq!(watcher.notices.len(), 2, "{:?}", watcher.notices);

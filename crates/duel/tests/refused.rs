@@ -18,7 +18,9 @@ fn every_other_has_lock_debugging(boot: u32) -> Facts {
 }
 
 fn booting() -> Fake {
-    let up = |_: u32, _: &BootOrder| Ok(Booted { ready_s: 1.0, attempts: 1, remarks: Vec::new() });
+    let up = |_: u32, _: &BootOrder| {
+        Ok(Booted { ready_s: 1.0, overlapped: false, attempts: 1, remarks: Vec::new() })
+    };
     Fake { facts: every_other_has_lock_debugging, ..Fake::booting(up) }
 }
 

@@ -116,7 +116,7 @@ pub(crate) fn is_boot_key(key: &str) -> bool {
 /// A setting of a virtual machine: its name, what it takes, and whether a value is of that.
 type VmSetting = (&'static str, &'static str, fn(&str) -> bool);
 
-const VM_SETTINGS: [VmSetting; 9] = [
+const VM_SETTINGS: [VmSetting; 10] = [
     ("cpus", "a whole number from 1 to 4096", |value| within(value, 1, 4096)),
     ("memory", "MiB from 16 to 16777216", |value| within(value, 16, 16 << 20)),
     ("topology", "SOCKETS,CORES,THREADS such as `2,4,2`, each from 1 to 4096", |value| {
@@ -127,6 +127,7 @@ const VM_SETTINGS: [VmSetting; 9] = [
     ("accel", "`auto`, `kvm` or `tcg`", |value| matches!(value, "auto" | "kvm" | "tcg")),
     ("clock", "`host` or `virtual`", |value| matches!(value, "host" | "virtual")),
     ("pin", "a list of the host's CPUs such as `0-3,8`", crate::knob::is_cpu_list),
+    ("overlap", "`on` or `off`", |value| matches!(value, "on" | "off")),
     ("timeout", "seconds from 1 to 86400", |value| within(value, 1, 86_400)),
 ];
 
@@ -216,6 +217,7 @@ mod tests {
             ("vm.machine", "microvm", "pc"),
             ("vm.accel", "tcg", "xen"),
             ("vm.clock", "virtual", "fast"),
+            ("vm.overlap", "on", "yes"),
             ("vm.pin", "0-3,8", "3-0"),
             ("vm.timeout", "60", "0.5"),
         ] {

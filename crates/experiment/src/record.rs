@@ -160,8 +160,12 @@ pub struct BootRecord {
     pub twin: bool,
     /// When it was ordered, in milliseconds since 1970.
     pub at_unix_ms: u64,
-    /// Seconds from the start of the boot that succeeded to the first word of its agent.
+    /// Seconds from the start of the boot that succeeded to the first word of its agent; those that were waited for it where
+    /// it was not alone.
     pub ready_s: f64,
+    /// Whether other machines of its block booted at the same time: `ready_s` then says nothing of this one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overlapped: bool,
     /// How many boots were tried until one succeeded, from 1.
     pub attempts: u32,
     /// What readers of the report must know, one sentence each: that the machine is emulated, what became of the

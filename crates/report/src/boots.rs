@@ -29,7 +29,10 @@ pub(crate) fn sentence(analysis: &Analysis) -> Option<String> {
 }
 
 fn variant(cell: &Cell) -> String {
-    let Ok(value) = &cell.value else { return format!("{} not in any block", cell.variant) };
+    let value = match &cell.value {
+        Ok(value) => value,
+        Err(missing) => return format!("{} {}", cell.variant, missing.why),
+    };
     let mut words = format!("{} {} s", cell.variant, significant(*value, 3));
     if let Ok(cv) = &cell.cv_pct {
         words.push_str(&format!(" (CV {} %)", trimmed(*cv, 1)));

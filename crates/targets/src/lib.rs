@@ -39,12 +39,14 @@ pub trait Target {
     }
 
     /// Ends the boot that is up, if any, and boots what is ordered, to the point where its agent has answered. None says
-    /// that there was no need to boot. Sees a stop that is asked for meanwhile, and fails.
+    /// that there was no need to boot. Sees a stop that is asked for meanwhile, and fails. `next` is what will be ordered
+    /// after it in this block: a target that is asked to overlap boots brings that up at the same time, and keeps it until it
+    /// is ordered.
     ///
     /// # Errors
     /// When the kernel cannot be booted, after as many attempts as make sense, with the named failure. Nothing of the
     /// attempts is left then.
-    fn boot(&mut self, _order: &BootOrder) -> Result<Option<Booted>, TargetError> {
+    fn boot(&mut self, _order: &BootOrder, _next: &[BootOrder]) -> Result<Option<Booted>, TargetError> {
         Ok(None)
     }
 
@@ -96,8 +98,11 @@ pub struct BootOrder {
 /// A kernel that came up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Booted {
-    /// Seconds from the start of the attempt that succeeded to the first word of its agent.
+    /// Seconds from the start of the attempt that succeeded to the first word of its agent; those that were waited for it
+    /// where it was not alone.
     pub ready_s: f64,
+    /// Whether others booted at the same time.
+    pub overlapped: bool,
     /// How many boots were tried, from 1.
     pub attempts: u32,
     /// What readers of the report must know, one sentence each: `emulated: timings are not the machine's`; what became

@@ -148,7 +148,7 @@ impl Ssh {
         let connection = self.connect()?;
         self.open = Some(connection);
         self.config = choice.config.map(|text| (text, choice.name));
-        Ok(Booted { ready_s: went_at.elapsed().as_secs_f64(), attempts: 1, remarks })
+        Ok(Booted { ready_s: went_at.elapsed().as_secs_f64(), overlapped: false, attempts: 1, remarks })
     }
 
     /// Lets the agent put everything back and leave, if one is open.
@@ -223,7 +223,7 @@ impl Target for Ssh {
         })
     }
 
-    fn boot(&mut self, order: &BootOrder) -> Result<Option<Booted>, TargetError> {
+    fn boot(&mut self, order: &BootOrder, _next: &[BootOrder]) -> Result<Option<Booted>, TargetError> {
         if !self.boots {
             return Ok(None);
         }

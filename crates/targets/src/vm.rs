@@ -32,7 +32,11 @@ use std::time::Instant;
 /// How often a boot is tried that dies of the emulator: with QEMU 7.2, about one in sixteen does.
 const ATTEMPTS: u32 = 4;
 
-/// Virtual machines on this host, one at a time.
+/// What readers must know of machines that booted at the same time.
+const OVERLAP: &str = "boots overlap: the machines of a block boot at the same time, and those whose turn has not come stand \
+                       idle beside the one that is measured";
+
+/// Virtual machines on this host, one at a time, or those of a block where boots overlap.
 #[derive(Debug)]
 pub struct Vm {
     consoles: PathBuf,
@@ -44,6 +48,51 @@ pub struct Vm {
     capsule: Option<Capsule>,
     kvm: Option<Result<(), String>>,
     up: Option<Guest>,
+    /// Machines that booted beside one before them, and whose turn has not come.
+    waiting: Vec<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    order: BootOrder,
+    guest: Guest,
+    booted: Booted,
+}
+
+/// A machine that was started and has not been heard yet.
+struct Begun {
+    guest: Guest,
+    settings: Settings,
+    kvm: bool,
+    /// What there is to say about how it is run.
+    how: Option<String>,
+    at: Instant,
+}
+
+impl Begun {
+    fn come_up(self) -> Result<(Guest, Booted), VmError> {
+        let (guest, remarks) = self.guest.come_up(&self.settings)?;
+        let remarks = remarks.into_iter().map(|remark| format!("in the virtual machine: {remark}"));
+        let booted = Booted {
+            ready_s: self.at.elapsed().as_secs_f64(),
+            overlapped: false,
+            attempts: 1,
+            remarks: self.how.into_iter().chain(remarks).collect(),
+        };
+        Ok((guest, booted))
+    }
+}
+
+impl Booted {
+    /// Others booted at the same time, and it was waited for so long.
+    fn mark_overlapped(&mut self, waited_s: f64) {
+        (self.overlapped, self.ready_s) = (true, waited_s);
+        self.remarks.push(OVERLAP.into());
+    }
+}
+
+fn asks_to_overlap(order: &BootOrder) -> bool {
+    Settings::of(&order.spec.vm).is_ok_and(|settings| settings.overlap)
 }
 
 impl Vm {
@@ -51,42 +100,56 @@ impl Vm {
     /// every QEMU.
     pub fn new(consoles: PathBuf, token: String, stop: Stop) -> Vm {
         let kernels = BTreeMap::new();
-        Vm { consoles, token, stop, capsule: None, kernels, kvm: None, up: None }
+        Vm { consoles, token, stop, capsule: None, kernels, kvm: None, up: None, waiting: Vec::new() }
+    }
+
+    /// Boots what is ordered, and what is ordered next at the same time if that is asked for.
+    fn bring_up(&mut self, order: &BootOrder, next: &[BootOrder]) -> Result<Booted, VmError> {
+        self.waiting.retain(|waiting| waiting.order == *order || next.contains(&waiting.order));
+        if let Some(place) = self.waiting.iter().position(|waiting| waiting.order == *order) {
+            let Waiting { guest, booted, .. } = self.waiting.remove(place);
+            self.up = Some(guest);
+            return Ok(booted);
+        }
+        let at = Instant::now();
+        let mut others = Vec::new();
+        for other in next.iter().filter(|other| asks_to_overlap(order) && asks_to_overlap(other)) {
+            let waits = self.waiting.iter().any(|waiting| waiting.order == *other);
+            // One that cannot be begun, or does not come up, is booted once more when it is ordered, which tells why.
+            if !waits && let Ok(begun) = self.begin(other) {
+                others.push((other.clone(), begun));
+            }
+        }
+        let overlapped = !others.is_empty();
+        let mut booted = self.try_boot(order)?;
+        for (order, begun) in others {
+            match begun.come_up() {
+                Ok((guest, mut booted)) => {
+                    booted.mark_overlapped(0.0);
+                    self.waiting.push(Waiting { order, guest, booted });
+                }
+                Err(VmError::Stopped) => return Err(VmError::Stopped),
+                Err(_) => {}
+            }
+        }
+        if overlapped {
+            booted.mark_overlapped(at.elapsed().as_secs_f64());
+        }
+        Ok(booted)
     }
 
     fn try_boot(&mut self, order: &BootOrder) -> Result<Booted, VmError> {
-        let settings = Settings::of(&order.spec.vm)?;
-        let (kvm, how) = self.accelerator(&settings)?;
-        let mut remarks: Vec<String> = how.into_iter().collect();
-        let kernel = kernel(&mut self.kernels, order)?;
-        let carried = carried::carried(kernel, &order.modules)?;
-        let capsule = match self.capsule.take() {
-            Some(capsule) => capsule,
-            None => Capsule::of_this_program()?,
-        };
-        let capsule = &*self.capsule.insert(capsule);
+        let mut remarks = Vec::new();
         let mut attempt = 1;
         loop {
-            let began = Instant::now();
-            let plan = Plan {
-                settings: &settings,
-                kvm,
-                kernel,
-                capsule,
-                carried: &carried,
-                append: &order.spec.append,
-                script: &order.script,
-                console: console(&self.consoles, &order.variant)?,
-                token: &self.token,
-                stop: &self.stop,
-            };
-            match Guest::start(&plan) {
-                Ok((guest, of_guest)) => {
+            let begun = self.begin(order)?;
+            let kvm = begun.kvm;
+            match begun.come_up() {
+                Ok((guest, mut booted)) => {
                     self.up = Some(guest);
-                    remarks.extend(
-                        of_guest.into_iter().map(|remark| format!("in the virtual machine: {remark}")),
-                    );
-                    return Ok(Booted { ready_s: began.elapsed().as_secs_f64(), attempts: attempt, remarks });
+                    booted.attempts = attempt;
+                    booted.remarks.extend(remarks);
+                    return Ok(booted);
                 }
                 Err(VmError::Guest(error)) if error.is_of_emulator() && !kvm && attempt < ATTEMPTS => {
                     remarks.push(format!("a boot of {} was tried again: {error}", order.variant));
@@ -94,6 +157,39 @@ impl Vm {
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// Starts a machine, and does not wait for it.
+    fn begin(&mut self, order: &BootOrder) -> Result<Begun, VmError> {
+        let settings = Settings::of(&order.spec.vm)?;
+        let (kvm, how) = self.accelerator(&settings)?;
+        let kernel = kernel(&mut self.kernels, order)?;
+        let carried = carried::carried(kernel, &order.modules)?;
+        let capsule = match self.capsule.take() {
+            Some(capsule) => capsule,
+            None => Capsule::of_this_program()?,
+        };
+        let capsule = &*self.capsule.insert(capsule);
+        let at = Instant::now();
+        let guest = Guest::begin(&Plan {
+            settings: &settings,
+            kvm,
+            kernel,
+            capsule,
+            carried: &carried,
+            append: &order.spec.append,
+            script: &order.script,
+            console: console(&self.consoles, &order.variant)?,
+            token: &self.token,
+            stop: &self.stop,
+        })?;
+        Ok(Begun { guest, settings, kvm, how, at })
+    }
+
+    fn end_up(&mut self) {
+        if let Some(guest) = self.up.take() {
+            guest.end();
         }
     }
 
@@ -159,9 +255,9 @@ impl Target for Vm {
         Ok(())
     }
 
-    fn boot(&mut self, order: &BootOrder) -> Result<Option<Booted>, TargetError> {
-        self.close()?;
-        Ok(Some(self.try_boot(order)?))
+    fn boot(&mut self, order: &BootOrder, next: &[BootOrder]) -> Result<Option<Booted>, TargetError> {
+        self.end_up();
+        Ok(Some(self.bring_up(order, next)?))
     }
 
     fn agent(&mut self, _variant: &Variant) -> Result<&mut Client, TargetError> {
@@ -177,14 +273,14 @@ impl Target for Vm {
 
     fn abandon(&mut self) -> Result<(), TargetError> {
         self.up = None;
+        self.waiting.clear();
         machine::kill_strays(TOKEN_VARIABLE, &self.token);
         Ok(())
     }
 
     fn close(&mut self) -> Result<(), TargetError> {
-        if let Some(guest) = self.up.take() {
-            guest.end();
-        }
+        self.waiting.clear();
+        self.end_up();
         Ok(())
     }
 }

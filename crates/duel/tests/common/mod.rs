@@ -38,6 +38,8 @@ pub struct Fake {
     pub boots: Option<Boots>,
     /// What was booted, and what was then asked of the agent.
     pub orders: Vec<(BootOrder, Arc<Mutex<Vec<Request>>>)>,
+    /// What was announced as next at each boot.
+    pub next: Vec<Vec<BootOrder>>,
     /// What the machine is after the nth boot.
     pub facts: fn(u32) -> Facts,
     pub last_words: Option<String>,
@@ -53,6 +55,7 @@ impl Fake {
             abandoned: 0,
             boots: None,
             orders: Vec::new(),
+            next: Vec::new(),
             facts: |_| Facts::default(),
             last_words: None,
         }
@@ -89,11 +92,12 @@ impl Target for Fake {
         }
     }
 
-    fn boot(&mut self, order: &BootOrder) -> Result<Option<Booted>, TargetError> {
+    fn boot(&mut self, order: &BootOrder, next: &[BootOrder]) -> Result<Option<Booted>, TargetError> {
         let Some(boots) = &self.boots else { return Ok(None) };
         self.open = None;
         let asked = Arc::default();
         self.orders.push((order.clone(), Arc::clone(&asked)));
+        self.next.push(next.to_vec());
         let booted = boots(self.orders.len() as u32 - 1, order)?;
         self.open = Some(self.start(asked)?);
         Ok(Some(booted))

@@ -68,24 +68,25 @@ struct Memory {
 }
 
 impl Guest {
-    /// Starts a machine and waits for its first word and its answer to the greeting. Gives also its remarks.
-    pub(super) fn start(plan: &Plan<'_>) -> Result<(Guest, Vec<String>), VmError> {
-        let mut guest = Guest::begin(plan)?;
-        let remarks = guest.wait_for_first_word(plan.settings.timeout)?;
-        if let Some(cpus) = &plan.settings.pin {
-            pin(guest.qemu.pid(), cpus).map_err(|why| VmError::Setting {
-                name: "pin",
-                value: cpus.to_string(),
-                why,
-            })?;
+    /// Waits for the first word of a machine that was begun with these settings, and for its answer to the greeting. Gives
+    /// also its remarks.
+    pub(super) fn come_up(mut self, settings: &Settings) -> Result<(Guest, Vec<String>), VmError> {
+        let remarks = self.wait_for_first_word(settings.timeout)?;
+        if let Some(cpus) = &settings.pin
+            && let Err(why) = pin(self.qemu.pid(), cpus)
+            // In virtual time all may be done by now.
+            && self.qemu.wait(Duration::ZERO).is_none()
+        {
+            return Err(VmError::Setting { name: "pin", value: cpus.to_string(), why });
         }
-        match guest.client.hello() {
-            Ok(()) => Ok((guest, remarks)),
-            Err(error) => Err(guest.failed(error)),
+        match self.client.hello() {
+            Ok(()) => Ok((self, remarks)),
+            Err(error) => Err(self.failed(error)),
         }
     }
 
-    fn begin(plan: &Plan<'_>) -> Result<Guest, VmError> {
+    /// Starts a machine, and does not wait for it.
+    pub(super) fn begin(plan: &Plan<'_>) -> Result<Guest, VmError> {
         let settings = plan.settings;
         let (line, archive) = initramfs(plan)?;
         let kernel = MemoryFile::new("kernel", &plan.kernel.image)?;

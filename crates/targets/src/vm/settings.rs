@@ -43,6 +43,8 @@ pub(super) struct Settings {
     pub(super) virtual_time: bool,
     /// The CPUs of the host for the threads of the CPUs of the machine, one after the other.
     pub(super) pin: Option<CpuSet>,
+    /// Whether the machines of a block boot at the same time.
+    pub(super) overlap: bool,
     /// How long a boot may take.
     pub(super) timeout: Duration,
 }
@@ -86,6 +88,11 @@ impl Settings {
             },
             virtual_time,
             pin: given.get("pin").map(|list| pin(list)).transpose()?,
+            overlap: match given.get("overlap").map(String::as_str) {
+                None | Some("off") => false,
+                Some("on") => true,
+                Some(value) => return Err(wrong("overlap", value, "it is `on` or `off`")),
+            },
             timeout: number(given, "timeout")?.map_or(TIMEOUT, Duration::from_secs),
         };
         settings.together()
