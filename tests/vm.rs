@@ -138,6 +138,23 @@ fn in_virtual_time_repeats_are_the_same_to_the_digit() {
 }
 
 #[test]
+fn in_virtual_time_boots_that_overlap_move_no_figure() {
+    let Some(path) = test_kernel(FEATURES) else { return };
+    let kernel = format!("kernel={}", path.display());
+    let set = ["--set", "vm.clock=virtual", "--set", "loops=20", "--set", "settle=0", "--seed", "1"];
+    let words = ["sched-pipe", "--points", "1", "--blocks", "1", "--no-aa", "-V", "a", "-V", "b:loops=30"];
+    let samples = ["vm.overlap=on", "vm.overlap=off"].map(|overlap| {
+        let kduel = Kduel::new();
+        kduel.ok(&run(&kernel, &[set.as_slice(), &words, &["--set", overlap]].concat()));
+        let samples: Vec<_> =
+            kduel.trials().iter().map(|trial| trial["outcome"]["samples"].clone()).collect();
+        assert!(samples.len() == 2 && samples.iter().all(serde_json::Value::is_object), "{samples:?}");
+        samples
+    });
+    assert_eq!(samples[0], samples[1]);
+}
+
+#[test]
 fn p5_each_way_to_fail_has_its_name_within_its_time() {
     let Some(path) = test_kernel(FEATURES) else { return };
     let kernel = format!("kernel={}", path.display());

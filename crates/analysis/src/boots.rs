@@ -76,7 +76,7 @@ fn of_variant<'a>(boots: &'a [&BootRecord], variant: &str) -> impl Iterator<Item
 fn untimed(boots: &[&BootRecord], variant: &str) -> &'static str {
     match of_variant(boots, variant).next() {
         Some(_) => "not timed, since boots overlapped",
-        None => "not in any block",
+        None => "not booted in any block",
     }
 }
 

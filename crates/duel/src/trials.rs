@@ -3,7 +3,7 @@
 use crate::run::{Halt, Run, Tally, unix_ms, work};
 use crate::{Side, Slot, TrialStart};
 use agent::{AgentError, Done, TrialRequest};
-use experiment::{Failure, Outcome, Record, TrialRecord, Usage, Variant};
+use experiment::{Failure, Outcome, Record, Scope, TrialRecord, Usage, Variant};
 use rand::RngExt as _;
 use std::time::{Duration, Instant};
 use targets::TargetError;
@@ -19,10 +19,13 @@ impl Run<'_> {
             true => (REPEATED, 1, 0),
             false => (self.token, block, self.padding.random_range(0..4096)),
         };
+        let mut knobs = self.experiment.knobs_of(&side.variant);
+        // How a machine is made is not for those in it, where in virtual time each word of a request moves the figures.
+        knobs.retain(|knob| !matches!(knob.scope, Scope::Vm(_)));
         TrialRequest {
             token: token.into(),
             work: work(slot, side),
-            knobs: self.experiment.knobs_of(&side.variant),
+            knobs,
             seed: self.plan.block_seed(slot, block),
             padding_bytes,
             deadline_s: self.experiment.deadline_s,

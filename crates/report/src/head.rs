@@ -21,7 +21,7 @@ pub(crate) fn blocks(analysis: &Analysis) -> Vec<Block> {
     }
     if !analysis.features.is_empty() {
         blocks.push(Block::Section("What was turned on, and whether it ran".into()));
-        blocks.push(Block::Items(analysis.features.iter().map(feature).collect()));
+        blocks.push(Block::Items(features(&analysis.features)));
     }
     let notices = notices(analysis);
     if !notices.is_empty() {
@@ -68,8 +68,30 @@ fn source(imported: &Imported) -> Vec<Block> {
     blocks
 }
 
-/// Whether a feature ran: `slice, global-lock: slice=on ran in 24 of 24 trials; the last one: 270 grants`.
-fn feature(feature: &Feature) -> String {
+/// Whether features ran: `slice, global-lock: slice=on ran in 24 of 24 trials; the last one: 270 grants`. Workloads that saw the
+/// same stand in one sentence.
+fn features(features: &[Feature]) -> Vec<String> {
+    let mut groups: Vec<Feature> = Vec::new();
+    for feature in features {
+        let alike = |group: &Feature| {
+            let outcome = |of: &Feature| (of.ran == of.trials, of.ran == 0);
+            (&group.variant, &group.feature, &group.seen, outcome(group))
+                == (&feature.variant, &feature.feature, &feature.seen, outcome(feature))
+        };
+        match groups.iter_mut().find(|group| alike(group)) {
+            Some(group) => {
+                group.workload.push_str(", ");
+                group.workload.push_str(&feature.workload);
+                group.trials += feature.trials;
+                group.ran += feature.ran;
+            }
+            None => groups.push(feature.clone()),
+        }
+    }
+    groups.iter().map(sentence_on).collect()
+}
+
+fn sentence_on(feature: &Feature) -> String {
     let Feature { workload, variant, feature, trials, ran, seen } = feature;
     let (ran, last) = match ran {
         0 => ("none".to_string(), "the last one"),

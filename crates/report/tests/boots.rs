@@ -50,9 +50,9 @@ fn a_report_says_how_long_boots_took_and_what_the_pair_of_the_baseline_is() {
     let mut one_failed = booted();
     let boots = one_failed.boots.as_mut().unwrap();
     (boots.count, boots.failed) = (1, 1);
-    boots.ready.rows[0].cells[1] = absent("patched", "it was not booted in any block");
+    boots.ready.rows[0].cells[1] = absent("patched", "not booted in any block");
     let text = flat(&rendered(&one_failed, Format::Text));
-    assert!(text.contains("patched not in any block. 1 boot came up; 1 further one failed"), "{text}");
+    assert!(text.contains("patched not booted in any block. 1 boot came up; 1 further one failed"), "{text}");
 }
 
 #[test]

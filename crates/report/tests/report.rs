@@ -4,7 +4,7 @@
 
 mod common;
 
-use analysis::{About, Analysis, Difference, State, Verdict};
+use analysis::{About, Analysis, Difference, Feature, State, Verdict};
 use common::{
     absent, assert_mailable, description, feature, flat, global_lock, golden, hackbench, run, table, time,
 };
@@ -187,6 +187,28 @@ fn what_a_reader_must_know_stands_above_the_tables() {
         assert!(flat(above).contains(wanted), "{wanted}\n{above}");
     }
     assert!(flat(&text).contains("A/A FIRED (2 of 2)"), "{text}");
+}
+
+#[test]
+fn workloads_that_saw_the_same_of_a_feature_stand_in_one_sentence() {
+    let mut analysis = hackbench();
+    let of =
+        |workload: &str, ran, seen| Feature { workload: workload.into(), ..feature("proxy=on", ran, seen) };
+    analysis.features = vec![
+        of("hackbench", 8, "lent"),
+        of("tbench", 8, "lent"),
+        of("netperf", 5, "lent"),
+        of("stream", 8, "7 of 8"),
+    ];
+    let text = text(&analysis, "normalized");
+    let above = flat(text.split_once("o Benchmark results").unwrap().0);
+    for wanted in [
+        "- patched, hackbench, tbench: proxy=on ran in 16 of 16 trials; the last of them: lent",
+        "- patched, netperf: proxy=on ran in 5 of 8 trials; the last of them: lent",
+        "- patched, stream: proxy=on ran in 8 of 8 trials; the last of them: 7 of 8",
+    ] {
+        assert!(above.contains(wanted), "{wanted}\n{above}");
+    }
 }
 
 #[test]

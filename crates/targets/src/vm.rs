@@ -83,16 +83,17 @@ impl Begun {
     }
 }
 
-impl Booted {
-    /// Others booted at the same time, and it was waited for so long.
-    fn mark_overlapped(&mut self, waited_s: f64) {
-        (self.overlapped, self.ready_s) = (true, waited_s);
-        self.remarks.push(OVERLAP.into());
+/// As which the boot of `order` is known where others booted at the same time, and it was waited for so long.
+fn overlapped(booted: Booted, order: &BootOrder, waited_s: f64) -> Booted {
+    let Booted { attempts, mut remarks, .. } = booted;
+    if !settings_hold(order, |settings| settings.virtual_time) {
+        remarks.push(OVERLAP.into());
     }
+    Booted { ready_s: waited_s, overlapped: true, attempts, remarks }
 }
 
-fn asks_to_overlap(order: &BootOrder) -> bool {
-    Settings::of(&order.spec.vm).is_ok_and(|settings| settings.overlap)
+fn settings_hold(order: &BootOrder, what: impl Fn(&Settings) -> bool) -> bool {
+    Settings::of(&order.spec.vm).is_ok_and(|settings| what(&settings))
 }
 
 impl Vm {
@@ -113,29 +114,27 @@ impl Vm {
         }
         let at = Instant::now();
         let mut others = Vec::new();
-        for other in next.iter().filter(|other| asks_to_overlap(order) && asks_to_overlap(other)) {
+        let asked = |order: &BootOrder| settings_hold(order, |settings| settings.overlap);
+        for other in next.iter().filter(|other| asked(order) && asked(other)) {
             let waits = self.waiting.iter().any(|waiting| waiting.order == *other);
             // One that cannot be begun, or does not come up, is booted once more when it is ordered, which tells why.
             if !waits && let Ok(begun) = self.begin(other) {
                 others.push((other.clone(), begun));
             }
         }
-        let overlapped = !others.is_empty();
-        let mut booted = self.try_boot(order)?;
+        let alone = others.is_empty();
+        let booted = self.try_boot(order)?;
         for (order, begun) in others {
             match begun.come_up() {
-                Ok((guest, mut booted)) => {
-                    booted.mark_overlapped(0.0);
+                Ok((guest, booted)) => {
+                    let booted = overlapped(booted, &order, 0.0);
                     self.waiting.push(Waiting { order, guest, booted });
                 }
                 Err(VmError::Stopped) => return Err(VmError::Stopped),
                 Err(_) => {}
             }
         }
-        if overlapped {
-            booted.mark_overlapped(at.elapsed().as_secs_f64());
-        }
-        Ok(booted)
+        Ok(if alone { booted } else { overlapped(booted, order, at.elapsed().as_secs_f64()) })
     }
 
     fn try_boot(&mut self, order: &BootOrder) -> Result<Booted, VmError> {

@@ -1,6 +1,7 @@
 //! What `vm.` knobs ask of a virtual machine.
 
 use super::VmError;
+use experiment::counted;
 use machine::CpuSet;
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -67,7 +68,7 @@ impl Settings {
             return Err(wrong(
                 "topology",
                 value,
-                &format!("it makes {count} CPUs, and vm.cpus asks for {cpus}"),
+                &format!("it makes {}, and vm.cpus asks for {cpus}", counted(count, "CPU")),
             ));
         }
         let settings = Settings {
