@@ -74,16 +74,21 @@ type Outcome = Result<Contest, String>;
 /// Outcomes by the command that measured them.
 type Outcomes = BTreeMap<String, Outcome>;
 
-/// What was measured before.
+/// What was measured before, by commands that pairs still have.
 fn kept(data: &Path) -> anyhow::Result<Outcomes> {
     match fs::read(data) {
-        Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| data.display().to_string()),
+        Ok(bytes) => {
+            let mut all: Outcomes =
+                serde_json::from_slice(&bytes).with_context(|| data.display().to_string())?;
+            all.retain(|command, _| PAIRS.iter().any(|pair| pair.command() == *command));
+            Ok(all)
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Outcomes::new()),
         Err(error) => Err(error).with_context(|| data.display().to_string()),
     }
 }
 
-/// Those that were measured by the command that measures them now, in the order of the pairs.
+/// Those that were measured, in the order of the pairs.
 fn in_order(results: &Outcomes) -> Vec<(&'static Pair, &Outcome)> {
     PAIRS.iter().filter_map(|pair| Some((pair, results.get(&pair.command())?))).collect()
 }

@@ -83,7 +83,7 @@ impl Begun {
     }
 }
 
-/// As which the boot of `order` is known where others booted at the same time, and it was waited for so long.
+/// What is known of a boot beside which others booted, and which was waited for so long.
 fn overlapped(booted: Booted, order: &BootOrder, waited_s: f64) -> Booted {
     let Booted { attempts, mut remarks, .. } = booted;
     if !settings_hold(order, |settings| settings.virtual_time) {
@@ -137,6 +137,7 @@ impl Vm {
         Ok(if alone { booted } else { overlapped(booted, order, at.elapsed().as_secs_f64()) })
     }
 
+    /// Boots what is ordered, once more if the emulator fails.
     fn try_boot(&mut self, order: &BootOrder) -> Result<Booted, VmError> {
         let mut remarks = Vec::new();
         let mut attempt = 1;

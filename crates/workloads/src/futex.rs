@@ -106,24 +106,26 @@ impl Setup {
         }
         let threads = trial.count()?;
         room_for(threads, 0, 0)?;
-        let semantics = semantics(params)?;
-        if params.flag("mlockall")? && semantics == Semantics::Original {
-            // Locked stacks are all there, used or not.
-            memory_for(
-                threads * ORIGINAL_STACK_BYTES as u64,
-                "locked stacks",
-                "fewer threads or semantics=strict",
-            )?;
-        }
         // The first use of the clock looks for it, which is not to be measured.
         now_ns();
         Ok(Setup {
             threads: threads as usize,
             flags: if params.flag("shared")? { futex::Flags::empty() } else { futex::Flags::PRIVATE },
-            semantics,
+            semantics: semantics(params)?,
             cpus: trial.cpus().to_vec(),
             buckets: Buckets::set(params.integer("buckets")?)?,
         })
+    }
+
+    /// As [`Setup::new`], of those that let threads wait and start `more` of the same stack.
+    fn of_waiting(params: &Params, trial: &Trial, more: usize) -> Result<Setup, Failure> {
+        let setup = Setup::new(params, trial)?;
+        if params.flag("mlockall")? {
+            // Locked stacks are all there, used or not.
+            let bytes = (setup.threads + more) as u64 * setup.stack_bytes() as u64;
+            memory_for(bytes, "locked stacks", "fewer threads or semantics=strict")?;
+        }
+        Ok(setup)
     }
 
     /// Lets the calling thread, which is the `index`-th, run on its CPU only.

@@ -288,9 +288,9 @@ pub(super) static PAIRS: &[Pair] = &[
         set: &["nwakers=4", "repeat=50"],
         metrics: &["latency"],
         reason: Some(
-            "Threads of perf end by pthread_exit(), which unwinds their stacks under a lock of the C library and looks through \
-             all loaded libraries for that; meanwhile a waker waits for its CPU. `benches/futex-wake-parallel/run.sh` measures C \
-             with and without.",
+            "At least a part of it: threads of perf end by pthread_exit(), which unwinds their stacks under a lock of the C \
+             library and looks through all loaded libraries for that; meanwhile a waker waits for its CPU. \
+             `benches/futex-wake-parallel/run.sh` measures C with and without.",
         ),
     },
     Pair {

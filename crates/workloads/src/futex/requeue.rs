@@ -58,7 +58,7 @@ impl Workload for FutexRequeue {
                 trial,
             );
         }
-        let setup = Setup::new(params, trial)?;
+        let setup = Setup::of_waiting(params, trial, 0)?;
         let most =
             if params.flag("broadcast")? { setup.threads as u32 } else { params.count("nrequeue")? as u32 };
         let pi = params.flag("pi")?;

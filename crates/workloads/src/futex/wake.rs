@@ -42,7 +42,7 @@ impl Workload for FutexWake {
         if originals::wanted(params, self.originals())?.is_some() {
             return originals::perf_futex::repeated("wake", &["nwakes"], params, trial);
         }
-        let setup = Setup::new(params, trial)?;
+        let setup = Setup::of_waiting(params, trial, 0)?;
         let nwakes = params.count("nwakes")? as u32;
         warm_up(params, || wake_once(&setup, nwakes).map(drop))?;
         let mut empty_calls = 0;

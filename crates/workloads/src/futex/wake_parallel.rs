@@ -58,7 +58,7 @@ impl Workload for FutexWakeParallel {
             return originals::perf_futex::repeated("wake-parallel", &["nwakers"], params, trial);
         }
         room_for((threads + nwakers) as u64, 0, 0)?;
-        let setup = Setup::new(params, trial)?;
+        let setup = Setup::of_waiting(params, trial, nwakers)?;
         warm_up(params, || wake_once(&setup, nwakers).map(drop))?;
         for _ in 0..params.count("repeat")? {
             trial.sample("latency", wake_once(&setup, nwakers)?)?;
